@@ -8,6 +8,7 @@ WORKERS ?= 3
 FUZZER := $(VENV)/.fuzzer
 SITE := $(VENV)/.site
 PEERS := $(VENV)/.peers
+PYRIGHT := $(VENV)/.pyright
 TARGET ?= all
 SECONDS ?=
 RUNS ?=
@@ -16,7 +17,7 @@ MUTANTS ?= --resume
 PIP_QUIET := $(shell test -t 2 || echo --quiet)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check generate format test campaign fuzz planted mutants compare docs dist requirements clean
+.PHONY: help setup demo check generate format test campaign fuzz planted mutants compare docs pyright dist requirements clean
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -95,6 +96,14 @@ $(SITE): requirements/docs.txt | setup
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.txt
 	@touch $@
 
+pyright: $(PYRIGHT) ## The examples of README and guides under pyright, too, by basedpyright, which brings its own node
+	@$(BIN)/python -m tools.examples
+	@$(BIN)/basedpyright
+
+$(PYRIGHT): requirements/pyright.txt | setup
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/pyright.txt
+	@touch $@
+
 dist: setup ## A wheel to install elsewhere, in dist
 	@rm -rf build/lib build/bdist.*
 	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps --wheel-dir dist .
@@ -108,6 +117,7 @@ requirements: setup ## Pin the newest versions again (needs uv)
 	@uv pip compile pyproject.toml --extra spark --constraint requirements/dev.txt --python-version 3.11 --universal --fork-strategy fewest --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/spark.txt
 	@echo 'atheris<3.1' | uv pip compile - --python-version 3.11 --universal --fork-strategy fewest --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/fuzz.txt
 	@uv pip compile pyproject.toml --extra compare --constraint requirements/dev.txt --python-version 3.11 --universal --fork-strategy fewest --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/compare.txt
+	@echo basedpyright | uv pip compile - --python-version 3.11 --universal --fork-strategy fewest --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/pyright.txt
 	@echo mkdocs-material | uv pip compile - --constraint requirements/dev.txt --python-version 3.11 --universal --fork-strategy fewest --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/docs.txt
 
 clean: ## Remove what was made here, the virtual environment included

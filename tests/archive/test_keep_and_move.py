@@ -131,6 +131,21 @@ def test_from_a_directory_to_a_cluster_and_back(tmp_path: Path, engine: str) -> 
         assert [row[1:] for row in rows(log)] == [row[1:] for row in expected]
 
 
+@pytest.mark.usefixtures("small")
+def test_a_cluster_of_two_shards_is_restored_at_the_same_positions(tmp_path: Path) -> None:
+    with Cluster(shards=2) as cluster, ithaca.connect(cluster.bootstrap, shard_policy="round_robin") as source:
+        fill(source, 7)
+        back_up(source, tmp_path / "backup", chunk_bytes=500)
+        expected = rows(source)
+        assert {record.shard for record in source.read_range("earliest")} == {0, 1}
+    with Cluster(shards=2) as cluster:
+        with ithaca.connect(cluster.bootstrap) as target, pytest.raises(Killed):
+            restore(tmp_path / "backup", target, dying(Random(7), 4))
+        with ithaca.connect(cluster.bootstrap) as target:
+            assert restore(tmp_path / "backup", target).records == len(expected)
+            assert rows(target) == expected
+
+
 def killed_and_finished(begun: Path, *arguments: str) -> dict[str, int]:
     """Run a command of which two runs are killed at a random point after they began; what the last one says."""
     command = [sys.executable, "-m", "ithaca", *arguments, "--json"]

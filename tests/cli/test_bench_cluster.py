@@ -10,6 +10,7 @@ import pytest
 from tests.cli.command import COMMAND, environment, ithaca, json_lines
 from tests.cli.processes import left_behind
 
+from ithaca.cluster.ports import free_ports
 from ithaca.cluster.temporary import Shape, temporary_cluster
 
 SMALL = ["--record-bytes", "100", "--batch", "4", "--rounds", "1"]
@@ -99,4 +100,12 @@ def test_wrong_usage_is_named(arguments: list[str], complaint: str) -> None:
 def test_a_cluster_that_cannot_be_is_refused(tmp_path: Path) -> None:
     done = ithaca("bench", "append", "--orderers", "2", "--dir", tmp_path / "b", status=1)
     assert b"there are 2 orderers" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("bench", ["append", "smr", "store", "backup", "spark"])
+def test_a_cluster_that_does_not_answer_is_waited_for_as_long_as_told(tmp_path: Path, bench: str) -> None:
+    closed = f"127.0.0.1:{free_ports(1)[0]}"
+    done = ithaca("bench", bench, "-b", closed, "--timeout", "200ms", "--dir", tmp_path / "b", status=1)
+    assert "within 0.2 s" in done.stderr.decode()
     assert list(tmp_path.iterdir()) == []

@@ -2,6 +2,7 @@
 
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -128,3 +129,19 @@ def test_every_help_has_examples() -> None:
         return lacking
 
     assert without(typer.main.get_command(app), "ithaca") == []
+
+
+def commands(of: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], set[str]]]:
+    """Every command with all its options, by the names that it is called by."""
+    for name, each in getattr(of, "commands", {}).items():
+        yield from commands(each, (*path, name))
+    if not getattr(of, "commands", {}):
+        yield path, {option for each in of.params for option in each.opts}
+
+
+def test_whatever_talks_to_a_cluster_can_be_told_how_long_to_wait_for_it() -> None:
+    options = dict(commands(typer.main.get_command(app)))
+    found = {path for path, known in options.items() if "--bootstrap" in known}
+    assert {("append",), ("status",), ("bench", "latency"), ("shard", "add")} <= found
+    assert ("autoscale",) in options
+    assert [path for path in {*found, ("autoscale",)} if "--timeout" not in options[path]] == []

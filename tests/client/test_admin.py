@@ -42,7 +42,7 @@ async def test_the_first_and_the_last_number_are_numbers() -> None:
         first = [replica.address for replica in (await admin.shards())[0].replicas]
         assert await admin.add_shard(first, shard=0) == 0
         assert await admin.add_shard(NEW, shard=SHARD_NUMBER_MAX) == SHARD_NUMBER_MAX
-        with pytest.raises(InvalidInput, match=f"use 0 to {SHARD_NUMBER_MAX}"):
+        with pytest.raises(InvalidInput, match=f"use a whole number from 0 to {SHARD_NUMBER_MAX}"):
             await admin.add_shard(OTHERS, shard=SHARD_NUMBER_MAX + 1)
 
 

@@ -30,7 +30,7 @@ def test_what_is_no_address_is_refused(log: ithaca.ClusterLog, address: str) -> 
 
 @pytest.mark.parametrize("number", [0, -1, 1 << 20])
 def test_what_is_no_number_is_refused(log: ithaca.ClusterLog, number: int) -> None:
-    with pytest.raises(ithaca.InvalidInput, match="use 1 to 32767"):
+    with pytest.raises(ithaca.InvalidInput, match="use a whole number from 1 to 32767"):
         log.admin.remove_orderer(number)
 
 

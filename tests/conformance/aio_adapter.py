@@ -6,7 +6,7 @@ as `async with` would enter them, which is when the twin settles where they star
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -70,7 +70,8 @@ class AdaptedPending(interface.Pending):
         return self._thread.call(self._twin.done)
 
     def add_done_callback(self, callback: Callable[[interface.Pending], object]) -> None:
-        self._thread.call(lambda: self._twin.add_done_callback(lambda _: callback(self)))
+        called = (lambda _: callback(self)) if callable(callback) else callback
+        self._thread.call(lambda: self._twin.add_done_callback(called))
 
 
 class AdaptedRecords(interface.Records):
@@ -251,8 +252,8 @@ class AdaptedConsumer(interface.Consumer):
 
 def awaited_callback(callback: PartsChanged | None) -> awaited_consumers.PartsChanged | None:
     """The same, called in a thread of its own, where it may wait for the loop."""
-    if callback is None:
-        return None
+    if not callable(callback):
+        return callback
 
     async def called(parts: tuple[int, ...]) -> object:
         return await asyncio.to_thread(callback, parts)
@@ -262,8 +263,8 @@ def awaited_callback(callback: PartsChanged | None) -> awaited_consumers.PartsCh
 
 def twins_of(consumed: Consumed | None) -> Consumed | None:
     """What the twin knows of consumers that were handed out here."""
-    if consumed is None:
-        return None
+    if not isinstance(consumed, Mapping):
+        return consumed
     return {each.twin if isinstance(each, AdaptedConsumer) else each: position for each, position in consumed.items()}
 
 

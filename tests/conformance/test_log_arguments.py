@@ -21,6 +21,22 @@ WRONG: dict[str, Callable[[Log], Any]] = {
     "not a KeyFilter": lambda log: log.subscribe(where="u"),  # type: ignore[arg-type]
     "max_records is 'all'": lambda log: log.subscribe().poll(0, max_records="all"),  # type: ignore[arg-type]
     "timeout is 'x'": lambda log: log.subscribe().poll("x"),
+    "values is None: use a list": lambda log: log.append_many(None),  # type: ignore[arg-type]
+    "values is 5: use a list": lambda log: log.submit_many(5),  # type: ignore[arg-type]
+    "values is one bytes": lambda log: log.append_many(b"x"),  # type: ignore[arg-type]
+    "keys is 5: use a list": lambda log: log.append_many([b"x"], keys=5),  # type: ignore[arg-type]
+    "keys is one str": lambda log: log.append_many([b"x"], keys="k"),  # type: ignore[arg-type]
+    "shard is '0': use the number|there is no shard 0": lambda log: log.read(1, shard="0"),  # type: ignore[arg-type]
+}
+PREPARED: dict[str, Callable[[Log], Any]] = {
+    "values is 5: use a list": lambda log: log.prepare(5),  # type: ignore[arg-type]
+    "shard is 'x': use the number": lambda log: log.prepare([b"x"], shard="x"),  # type: ignore[arg-type]
+    "shard is 1.5": lambda log: log.open_part(shard=1.5),  # type: ignore[arg-type]
+    "parts is 5: use a list": lambda log: log.publish(1, 5, writer="w"),  # type: ignore[arg-type]
+    "parts is 6: use a list": lambda log: log.publish_once(6),  # type: ignore[arg-type]
+    "parts is 7: use a list": lambda log: log.renew(7),  # type: ignore[arg-type]
+    "parts is 8: use a list": lambda log: log.abort(8),  # type: ignore[arg-type]
+    "consumed is 9: use": lambda log: log.publish(1, [], writer="w", consumed=9),  # type: ignore[arg-type]
 }
 
 
@@ -30,6 +46,19 @@ def test_a_wrong_argument_is_refused_before_anything_happens(log: Log) -> None:
             call(log)
     log.flush()
     assert log.tail() == 1
+
+
+def test_a_wrong_argument_of_prepared_appends_is_refused(engine: Engine, log: Log) -> None:
+    engine.require(Feature.PREPARED)
+    for said, call in PREPARED.items():
+        with pytest.raises(InvalidInput, match=said):
+            call(log)
+
+
+def test_a_group_is_one_or_not(engine: Engine, log: Log) -> None:
+    engine.require(Feature.CONSUMERS)
+    with pytest.raises(InvalidInput, match="group is 'yes': use True or False"):
+        log.consumer("c", group="yes")  # type: ignore[arg-type]
 
 
 def test_durations_may_be_text(log: Log) -> None:

@@ -93,7 +93,7 @@ def test_who_takes_part_in_what_is_not_there_is_told() -> None:
         book.members(table, "g", 0.0)
 
 
-def test_a_group_that_was_made_again_begins_anew() -> None:
+def test_a_group_that_was_made_again_begins_again() -> None:
     table, book = ConsumerTable(), GroupBook(0.0)
     applied(table, MakeGroup("g", 1, 2))
     assert book.beat(table, beat(1), 0.0).granted == (0, 1)

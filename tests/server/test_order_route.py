@@ -43,7 +43,7 @@ def test_a_redirect_is_followed_at_once_but_not_in_a_circle() -> None:
     assert way.next() == ONE
 
 
-def test_who_joins_anew_goes_back_to_where_it_was_joined() -> None:
+def test_who_joins_again_goes_back_to_where_it_was_joined() -> None:
     way = route()
     way.next()
     assert way.ended(0.0, had_joined=False) > 0
@@ -58,7 +58,7 @@ def test_who_joins_anew_goes_back_to_where_it_was_joined() -> None:
     assert way.next() != TWO
 
 
-def test_who_joins_anew_at_an_aggregator_still_knows_who_assigned_it() -> None:
+def test_who_joins_again_at_an_aggregator_still_knows_who_assigned_it() -> None:
     way = assigned()
     way.again()
     way.ended(0.0, had_joined=True)

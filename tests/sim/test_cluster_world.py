@@ -12,6 +12,7 @@ from ithaca.sim.campaign import Coverage
 from ithaca.sim.configuration import configuration_of
 from ithaca.sim.engine import simulated
 from ithaca.sim.run import Result, run_seed
+from ithaca.sim.scalog.one_silent import MINUTE_S, SILENT_FAULTS
 
 SEEDS = {"scalog": 35, "belfast": 10, "raft": 10, "corfu": 10}
 """How many a run of the tests has of each engine."""
@@ -37,6 +38,15 @@ def holds(seed: int, engine: EngineName = DEFAULT_ENGINE) -> Result:
     said = f"ithaca sim --engine {engine} --seed {seed}: {result.violation}\n{result.report}"
     assert result.violation is None, said
     return result
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("seed", [97, 260])
+def test_a_replica_may_be_silent_for_a_minute(seed: int) -> None:
+    drawn = configuration_of(seed)
+    assert drawn.faults == SILENT_FAULTS
+    assert drawn.troubled_s > MINUTE_S
+    holds(seed)
 
 
 @pytest.mark.parametrize("seed", [440, 474, 504, 698, 710, 831, 914, 1005, 1206, 1268, 1421, 1485, 1493, 1935, 4957])

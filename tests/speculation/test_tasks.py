@@ -11,9 +11,11 @@ import ithaca
 from ithaca import speculation
 from ithaca.model.records import Record
 from ithaca.model.speculation import Confirmed, Delivered, Failed, SpeculativeEvent
-from ithaca.speculation import aio
+from ithaca.runtime.checks import check_filter, check_start
+from ithaca.speculation import aio, tasks
 from ithaca.speculation.flow import check_stop
 from ithaca.speculation.tasks import Results
+from tests.nonsense import faults
 from tests.speculation.scripted import AwaitedScripted, Scripted, delivered, record
 
 Groups = Sequence[Sequence[SpeculativeEvent]]
@@ -208,3 +210,16 @@ def test_the_result_is_that_of_plain_python(run: Run, story: tuple[list[list[Spe
     expected = [(at, sum(final[: number + 1])) for number, at in enumerate(final)]
     assert task.published == expected
     assert task.total == sum(final)
+
+
+async def test_whatever_a_task_is_given_in_place_of_an_argument_it_refuses() -> None:
+    class Log:
+        def speculate(self, start: object = "latest", *, where: object = None) -> None:
+            check_start(start)  # type: ignore[arg-type]
+            check_filter(where)  # type: ignore[arg-type]
+
+    usual = {"log": Log(), "apply": len, "undo": len, "publish": len}
+    found = [*faults(tasks.run, usual), *faults(tasks.results, usual), *faults(aio.results, usual)]
+    assert not found, "\n".join(found)
+    with pytest.raises(ithaca.InvalidInput, match="publish is 5: use a function"):
+        await aio.run(Log(), len, len, 5)  # type: ignore[arg-type]

@@ -12,6 +12,7 @@ from tools.reference import commands, docstring, pages
 
 from ithaca.model.config.log import load_settings
 from ithaca.model.engine import FEATURES, Feature
+from ithaca.server.process import SUPERVISOR
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
@@ -85,6 +86,15 @@ def test_every_setting_has_its_variable_in_the_guide() -> None:
     settings = [f"ITHACA_{name.upper()}" for name in load_settings(environ={}).__slots__]
     for variable in [*settings, "ITHACA_CONFIG", "ITHACA_PATH", "ITHACA_BOOTSTRAP"]:
         assert f"| `{variable}` |" in text
+
+
+def test_every_variable_that_is_read_is_in_the_guide() -> None:
+    text = (ROOT / "docs" / "guides" / "settings.md").read_text(encoding="utf-8")
+    sources = (path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    read = {variable for source in sources for variable in re.findall(r"\bITHACA_[A-Z_]*[A-Z]\b", source)}
+    assert {"ITHACA_PATH", "ITHACA_DURABILITY", "ITHACA_TLS_KEY", "ITHACA_TOKEN"} <= read
+    ours = {SUPERVISOR}  # what a supervisor tells the servers that it starts
+    assert [variable for variable in sorted(read - ours) if f"`{variable}`" not in text] == []
 
 
 def test_the_guide_says_what_each_engine_can_do() -> None:

@@ -15,7 +15,7 @@ Read `folder` first, a backup as files, in one of the `places` where these may l
 it was at the beginning, adds to it, and checks it. `copying` appends what another log or a backup holds, by a session,
 so that whatever ends it, it goes on where it was and nothing is there twice. `salvaging` takes what can be read out of
 a damaged log of a directory. `progress` is what whoever waits is told,
-`pacing` spares others.
+`pacing` spares others, `checks` refuses what is no log.
 """
 
 from ithaca.archive.backup import Backup, Fault, back_up, verify_backup

@@ -8,10 +8,12 @@ on.
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from ithaca.archive.checks import check_log
 from ithaca.archive.folder import SEED, Chunk, check_version, chunks, is_chunk, prepare, write_chunk
 from ithaca.archive.pacing import Pacing, Yielding
 from ithaca.archive.places import Place, place_of
 from ithaca.archive.progress import Advance, Done
+from ithaca.model.arguments import flag, optional_function
 from ithaca.model.errors import Corrupt, InvalidInput, Trimmed
 from ithaca.model.interface import Batch as BatchOfLog
 from ithaca.model.interface import Log
@@ -49,7 +51,7 @@ def back_up(
     *,
     pace: Size | None = None,
     yields: bool = True,
-    chunk_bytes: int = CHUNK_BYTES,
+    chunk_bytes: Size = CHUNK_BYTES,
 ) -> Backup:
     """Add to the backup in this directory, or at this URL of an object store, all that the log holds by now.
 
@@ -63,6 +65,10 @@ def back_up(
     ...     back_up(log, f"{place}/backup")
     Backup(first=1, stop=3, added=2)
     """
+    check_log(log)
+    optional_function(advance, "advance")
+    flag(yields, "yields")
+    chunk_bytes = byte_count(chunk_bytes, "chunk_bytes")
     place, pacing = place_of(to), Pacing(None if pace is None else byte_count(pace, "pace"))
     prepare(place)
     there = chunks(place)
@@ -169,6 +175,7 @@ def backup_bytes(at: AnyPath) -> int:
 
 def verify_backup(at: AnyPath, advance: Callable[[int], object] | None = None) -> Iterator[Fault]:
     """Everything that is wrong with a backup; nothing when it is sound. `advance` is told the bytes that were read."""
+    optional_function(advance, "advance")
     place = place_of(at)
     check_version(place)
     try:

@@ -10,14 +10,17 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from ithaca.archive.checks import check_log
 from ithaca.archive.folder import chunks
 from ithaca.archive.places import place_of
 from ithaca.archive.progress import Advance, Done
+from ithaca.model.arguments import flag, optional_function, text
 from ithaca.model.errors import InvalidInput, Trimmed
 from ithaca.model.interface import Log
 from ithaca.model.limits import MIB
 from ithaca.model.paths import AnyPath
 from ithaca.model.records import Record
+from ithaca.runtime.checks import check_position
 
 GROUP_BYTES = 4 * MIB
 GROUP_RECORDS = 10_000
@@ -43,6 +46,11 @@ def copy_log(source: Log, target: Log, name: str, advance: Advance | None = None
     ...         copy_log(one, other, "a"), copy_log(one, other, "a")
     (Copied(records=2, added=2), Copied(records=2, added=0))
     """
+    check_log(source, "source")
+    check_log(target, "target")
+    text(name, "name", "what the source is called, the same in each run")
+    optional_function(advance, "advance")
+    check_position(start, "start")
     first, tail = source.first(), source.tail()
     if first > start:
         raise Trimmed(
@@ -61,6 +69,9 @@ def restore(backup: AnyPath, target: Log, advance: Advance | None = None, *, ren
     `InvalidInput` where that cannot be: the backup does not begin at 1, or something else is in the log. With
     `renumber` records get the positions that come, in the same order.
     """
+    check_log(target, "target")
+    optional_function(advance, "advance")
+    flag(renumber, "renumber")
     place = place_of(backup)
     there = chunks(place)
     if there and there[0].start > 1 and not renumber:

@@ -8,9 +8,11 @@ order; behind a gap positions are lower there than they were.
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ithaca.archive.checks import check_log
 from ithaca.archive.copying import Copied, digest, pour
 from ithaca.archive.progress import Advance
 from ithaca.embedded import directory
+from ithaca.model.arguments import optional_function
 from ithaca.model.errors import Corrupt, FormatTooNew, NoSuchLog
 from ithaca.model.interface import Log
 from ithaca.model.paths import AnyPath, local_path
@@ -91,6 +93,8 @@ class Salvage:
 
 def salvage(path: AnyPath, target: Log, advance: Advance | None = None) -> tuple[Copied, list[LeftOut]]:
     """Append to `target` all that can be read of the log at `path`, and say what cannot."""
+    check_log(target, "target")
+    optional_function(advance, "advance")
     found = Salvage(path)
     name = f"salvage of {digest(directory.lane_directory(local_path(path)))}"
     copied = pour(found.records(), target, name, advance, found.total)

@@ -9,9 +9,9 @@ happens.
 `cluster` measures a cluster, `experiments` disturbs one that runs, `emulation` has many shards that are not there,
 `spark` reads with Spark, `objects` has state on the log, `raft` compares stores of the engine raft, `corfu` the engine
 corfu and `speculation` the engine belfast beside scalog, `consumers` measures named consumers and groups, `keeping`
-appends beside a backup, `regress` this tree with another commit. `compare` is Ithaca beside other systems: `foreign`
-starts them, `kafka_broker` is one of them, `jars` fetches what they need. `profiles` shows where the time goes, `costs`
-what processes cost, `children` and `server_processes` start processes and end them.
+appends beside a backup, `restoring` takes it back, `regress` compares this tree with another commit, `compare` Ithaca
+with other systems: `foreign` starts them, `kafka_broker` is one of them, `jars` fetches what they need. `profiles`
+shows where the time goes, `costs` what processes cost, `children` and `server_processes` start processes and end them.
 
 Invariants:
 

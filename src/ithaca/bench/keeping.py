@@ -23,8 +23,10 @@ from ithaca.bench.cluster.target import measured_cluster
 from ithaca.bench.embedded import EmbeddedSettings, measure_appends
 from ithaca.bench.measure import Progress, Sample, ratios, summarize
 from ithaca.bench.place import surroundings, workspace
+from ithaca.bench.restoring import run_restore
 from ithaca.cluster.temporary import Shape
 from ithaca.model.errors import InvalidInput, Unavailable
+from ithaca.model.interface import Log
 from ithaca.model.limits import MIB
 
 ALONE, BESIDE = "alone", "while a backup runs"
@@ -49,6 +51,8 @@ class BackupSettings:
     rounds: int = 20
     pace: int | None = None
     yields: bool = True
+    restore: bool = False
+    """Whether the backup is restored into a new log of the same shape, and compared with this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,8 @@ class Load:
     target: tuple[str, str]
     fill: Callable[[], object]
     measure: Callable[[], Sample]
+    log: Log
+    """To read it."""
 
 
 def run_backup(parent: Path, settings: BackupSettings, progress: Progress) -> dict[str, Any]:
@@ -72,12 +78,20 @@ def run_backup(parent: Path, settings: BackupSettings, progress: Progress) -> di
                 samples = _in_turns(load, backup, settings, progress)
                 progress("waiting for the backup to end")
                 seconds, kept_bytes = backup.seconds, backup.end()
+            restored = _restored(directory, load, settings, progress)
     contenders = {name: summarize(of_one) for name, of_one in samples.items()}
     share = ratios(samples[BESIDE], samples[ALONE])
     contenders[BESIDE]["ratios"] = {"to": ALONE, **share}
     kept = {"bytes": kept_bytes, "bytes_per_s_beside": round(backup.taken_bytes / seconds, 1)}
     report = {"bench": "backup", "contenders": contenders, "compared": {BESIDE: {ALONE: share}}}
-    return report | {"backup": kept, "settings": setting}
+    return report | {"backup": kept} | restored | {"settings": setting}
+
+
+def _restored(directory: Path, load: Load, settings: BackupSettings, progress: Progress) -> dict[str, Any]:
+    if not settings.restore:
+        return {}
+    assert not isinstance(settings.cluster, str), "a running cluster has no shape of its own"
+    return {"restore": run_restore(directory, load.log, settings.cluster, progress)}
 
 
 @contextmanager
@@ -95,17 +109,19 @@ def _load(directory: Path, settings: BackupSettings, progress: Progress) -> Iter
                 settings.record_bytes, settings.batch, settings.seconds, window=settings.window
             )
             turns = values_of(settings.record_bytes, settings.batch)
-            yield Load(("-p", str(directory / "log")), fill, lambda: measure_appends(log, turns, appending))
+            yield Load(("-p", str(directory / "log")), fill, lambda: measure_appends(log, turns, appending), log)
         return
     plan = Plan(settings.record_bytes, settings.batch, settings.window)
     with (
         measured_cluster(directory / "cluster", settings.cluster, progress) as run,
         producers(run.bootstrap, spread(run, len(run.shards)), plan, run.tls) as team,
+        ithaca.connect(run.bootstrap, tls=run.tls, token=run.token) as log,
     ):
         yield Load(
             ("-b", run.bootstrap),
             lambda: team.fill(settings.bytes, wide=True),
             lambda: team.measure(settings.seconds),
+            log,
         )
 
 

@@ -91,6 +91,11 @@ FreshEngineOption = Annotated[
 CompressionOption = Annotated[CompressionName, typer.Option(help="How batches are compressed.")]
 
 
+def patience_s(timeout_s: float | None) -> float:
+    """What --timeout says, or how long a cluster is waited for without it."""
+    return CONNECT_PATIENCE_S if timeout_s is None else timeout_s
+
+
 def parse_position(text: str) -> int:
     """A position on the command line."""
     if not re.fullmatch(r"[0-9]+", text) or int(text) < 1:

@@ -18,7 +18,14 @@ from ithaca.model.interface import awaited
 from ithaca.model.limits import STREAM_SILENT_S
 from ithaca.model.records import Buffer, KeyFilter, Record, Start
 from ithaca.model.units import Duration, seconds
-from ithaca.runtime.checks import check_filter, check_position, check_range, check_start, time_us_of
+from ithaca.runtime.checks import (
+    check_filter,
+    check_position,
+    check_range,
+    check_shard_number,
+    check_start,
+    time_us_of,
+)
 from ithaca.runtime.read_ahead import ReadAhead
 from ithaca.wire.batch import parse
 from ithaca.wire.positioned import AnyPositioned, PositionedBatch
@@ -86,6 +93,7 @@ class FetchingLog(RequestingLog):
     async def read(self, position: int, *, shard: int | None = None, wait: Duration = 0) -> Record:
         self.check()
         check_position(position)
+        check_shard_number(shard)
         deadline = Deadline(seconds(wait, "wait"))
         try:
             while True:

@@ -20,6 +20,7 @@ from typing import cast
 from ithaca.client.intake import Intake, RecordSlot
 from ithaca.client.portal import Portal
 from ithaca.model import interface
+from ithaca.model.arguments import function
 from ithaca.model.errors import IthacaError, LogClosed, Overloaded
 from ithaca.model.limits import RECORD_BYTES_MAX
 from ithaca.model.records import Buffer, Compression, Durability, Keys, Receipt, Values
@@ -71,6 +72,7 @@ class SyncPending(RecordSlot, interface.Pending):
         return self.outcome is not None
 
     def add_done_callback(self, callback: Callable[[interface.Pending], object]) -> None:
+        function(callback, "callback")
         if not self._outbox.call_when_done(self, callback):
             callback(self)
 

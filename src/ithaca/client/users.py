@@ -7,7 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import reduce
 
-from ithaca.model.errors import InvalidInput, ProtocolError
+from ithaca.model.arguments import flag, instance, items, whole
+from ithaca.model.errors import ProtocolError
 from ithaca.model.interface.shared import UserInfo
 from ithaca.model.security.users import (
     AddUser,
@@ -56,7 +57,7 @@ class UserAdmin(ABC):
     ) -> str:
         name, token = checked_user_name(name), ""
         tokens: tuple[TokenHash, ...] = ()
-        if not certificate:
+        if not flag(certificate, "certificate"):
             token, kept = new_token(name)
             tokens = (kept,)
         await self._change(AddUser(User(name, _grant(rights), tokens, _checked(limits or UserLimits()))))
@@ -64,7 +65,7 @@ class UserAdmin(ABC):
 
     async def rotate_token(self, name: str, *, keep: bool = True) -> str:
         token, kept = new_token(checked_user_name(name))
-        await self._change(RotateToken(name, kept, keep))
+        await self._change(RotateToken(name, kept, flag(keep, "keep")))
         return token
 
     async def revoke_user(self, name: str) -> None:
@@ -95,16 +96,14 @@ def new_token(user: str) -> tuple[str, TokenHash]:
 
 
 def _grant(rights: Sequence[str]) -> Grant:
-    if isinstance(rights, str):
-        raise InvalidInput(f"rights are {rights!r}: use a list, such as [{rights!r}]")
-    return reduce(Grant.with_others, map(parse_right, rights), Grant())
+    wanted = f"a list, such as [{rights if isinstance(rights, str) else 'read'!r}]"
+    return reduce(Grant.with_others, map(parse_right, items(rights, "rights", wanted)), Grant())
 
 
 def _checked(limits: UserLimits) -> UserLimits:
+    instance(limits, UserLimits, "limits", "ithaca.UserLimits(requests_per_s=100)")
     for name in limits.__struct_fields__:
-        value = getattr(limits, name)
-        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-            raise InvalidInput(f"{name} is {value!r}: use a whole number, 0 for no limit")
+        whole(getattr(limits, name), name)
     return limits
 
 

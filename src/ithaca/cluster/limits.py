@@ -11,6 +11,8 @@ SERVER_STOP_TIMEOUT_S = 10.0
 """How long a server may take to stop before it is killed."""
 CLUSTER_START_TIMEOUT_S = 60.0
 """How long a start in the background waits for a healthy cluster."""
+CONNECT_TIMEOUT_S = 30.0
+"""How long a change of a cluster on this machine waits for its orderers, unless somebody says otherwise."""
 METRICS_BYTES_MAX = 4 * MIB
 """What a server may answer when it is asked for its metrics."""
 LOG_FILE_BYTES_MAX = 16 * MIB

@@ -19,6 +19,7 @@ from ithaca.cluster.ports import refuse_taken
 from ithaca.cluster.supervisor import Program
 from ithaca.engines import registry
 from ithaca.model.addresses import is_loopback
+from ithaca.model.arguments import choice
 from ithaca.model.config.cluster import ClusterFile, load_cluster
 from ithaca.model.config.text import dump_cluster
 from ithaca.model.config.users import SECRET
@@ -161,8 +162,7 @@ def _new_cluster(wanted: Wanted) -> ClusterFile:
         )
     if masking and (replicas < 3 or replicas % 2 == 0):
         raise InvalidInput(f"masking works by majority, and there are {replicas} replicas: use --replicas 3, 5, 7, ...")
-    if durability not in get_args(Durability):
-        raise InvalidInput(f"durability is {durability!r}: use one of {', '.join(get_args(Durability))}")
+    choice(durability, "durability", get_args(Durability))
     if port + count > 65536:
         raise InvalidInput(f"{count} servers need ports {port} to {port + count - 1}, and 65535 is the last")
     ports = list(range(port, port + count))

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import ithaca.aio
 from ithaca.cluster.layout import bootstrap_of, orderers_of
-from ithaca.cluster.limits import CLUSTER_START_TIMEOUT_S
+from ithaca.cluster.limits import CLUSTER_START_TIMEOUT_S, CONNECT_TIMEOUT_S
 from ithaca.cluster.local import FILE, cluster_file
 from ithaca.cluster.ports import LOOPBACK, next_ports
 from ithaca.cluster.running import healthy
@@ -38,49 +38,51 @@ from ithaca.model.view import Address
 _HEADER = re.compile(r"^\s*\[")
 
 
-def add_local_orderer(directory: Path, progress: Tell) -> int:
+def add_local_orderer(directory: Path, progress: Tell, timeout_s: float = CONNECT_TIMEOUT_S) -> int:
     """Add an orderer to the cluster that runs in the directory; returns its number once it votes."""
     cluster_file(directory)
     with one_at_a_time(directory):
-        return asyncio.run(_add(directory, progress))
+        return asyncio.run(_add(directory, progress, timeout_s))
 
 
-def remove_local_orderer(directory: Path, orderer: int) -> None:
+def remove_local_orderer(directory: Path, orderer: int, timeout_s: float = CONNECT_TIMEOUT_S) -> None:
     """Remove an orderer of the cluster that runs in the directory, and end its process."""
     cluster_file(directory)
     with one_at_a_time(directory):
-        asyncio.run(_remove(directory, orderer))
+        asyncio.run(_remove(directory, orderer, timeout_s))
 
 
-def replace_local_orderer(directory: Path, orderer: int, progress: Tell) -> int:
+def replace_local_orderer(directory: Path, orderer: int, progress: Tell, timeout_s: float = CONNECT_TIMEOUT_S) -> int:
     """Put a new orderer into the place of another, dead or alive; returns its number once it votes."""
     cluster_file(directory)
     with one_at_a_time(directory):
-        return asyncio.run(_replace(directory, orderer, progress))
+        return asyncio.run(_replace(directory, orderer, progress, timeout_s))
 
 
-async def _replace(directory: Path, orderer: int, progress: Tell) -> int:
+async def _replace(directory: Path, orderer: int, progress: Tell, timeout_s: float) -> int:
     """The new one first: with it there is a majority, if there is one now."""
     file = cluster_file(directory)
     if all(place.server != orderer for place in file.orderers):
         raise NoSuchOrderer(f"there is no orderer {orderer} in {directory / FILE}: ithaca orderer list names them")
-    number = await _join(directory, progress)
-    await _remove(directory, orderer)
+    number = await _join(directory, progress, timeout_s)
+    await _remove(directory, orderer, timeout_s)
     await _all_well(directory, number, progress)
     return number
 
 
-async def _add(directory: Path, progress: Tell) -> int:
-    number = await _join(directory, progress)
+async def _add(directory: Path, progress: Tell, timeout_s: float) -> int:
+    number = await _join(directory, progress, timeout_s)
     await _all_well(directory, number, progress)
     return number
 
 
-async def _join(directory: Path, progress: Tell) -> int:
+async def _join(directory: Path, progress: Tell, timeout_s: float) -> int:
     """Start a new one, or go on with one that somebody left, and wait until it votes."""
     pid = running_supervisor(directory)
     file = cluster_file(directory)
-    async with ithaca.aio.connect(bootstrap_of(file), tls=file.client_tls, token=file.client_token) as log:
+    async with ithaca.aio.connect(
+        bootstrap_of(file), timeout=timeout_s, tls=file.client_tls, token=file.client_token
+    ) as log:
         members = await log.admin.orderers()
         place = await _left_over(file, members)
         if place is None:
@@ -102,10 +104,12 @@ async def _all_well(directory: Path, number: int, progress: Tell) -> None:
         raise DeadlineExceeded(f"orderer {number} was added, and not all are well: look at ithaca status") from None
 
 
-async def _remove(directory: Path, orderer: int) -> None:
+async def _remove(directory: Path, orderer: int, timeout_s: float) -> None:
     pid = running_supervisor(directory)
     file = cluster_file(directory)
-    async with ithaca.aio.connect(bootstrap_of(file), tls=file.client_tls, token=file.client_token) as log:
+    async with ithaca.aio.connect(
+        bootstrap_of(file), timeout=timeout_s, tls=file.client_tls, token=file.client_token
+    ) as log:
         await log.admin.remove_orderer(orderer)
     if any(place.server == orderer for place in file.orderers):
         remove_orderer_table(directory / FILE, file, orderer)

@@ -15,6 +15,7 @@ from typing import TypeVar
 import ithaca.aio
 from ithaca.client.asking import ask_status
 from ithaca.cluster.layout import bootstrap_of, spares_of
+from ithaca.cluster.limits import CONNECT_TIMEOUT_S
 from ithaca.cluster.local import FILE, cluster_file
 from ithaca.cluster.ports import LOOPBACK, next_ports
 from ithaca.cluster.shards import append_text, listening, one_at_a_time, running_supervisor
@@ -29,7 +30,7 @@ from ithaca.model.view import Address
 T = TypeVar("T")
 
 
-def add_local_replica(directory: Path, shard: int, progress: Tell) -> int:
+def add_local_replica(directory: Path, shard: int, progress: Tell, timeout_s: float = CONNECT_TIMEOUT_S) -> int:
     """Add a replica to a shard that is short of one, or finalized; returns its number."""
 
     async def add(admin: Admin) -> int:
@@ -37,10 +38,12 @@ def add_local_replica(directory: Path, shard: int, progress: Tell) -> int:
         progress(f"{spare.name} copies shard {shard}")
         return await admin.add_replica(shard, str(spare.address))
 
-    return _changed(directory, add)
+    return _changed(directory, add, timeout_s)
 
 
-def remove_local_replica(directory: Path, shard: int, replica: int, *, force: bool = False) -> None:
+def remove_local_replica(
+    directory: Path, shard: int, replica: int, *, force: bool = False, timeout_s: float = CONNECT_TIMEOUT_S
+) -> None:
     """Remove a replica, and stop its server."""
 
     async def remove(admin: Admin) -> None:
@@ -48,10 +51,12 @@ def remove_local_replica(directory: Path, shard: int, replica: int, *, force: bo
         await admin.remove_replica(shard, replica, force=force)
         _leave_out(directory, address)
 
-    _changed(directory, remove)
+    _changed(directory, remove, timeout_s)
 
 
-def replace_local_replica(directory: Path, shard: int, replica: int, progress: Tell) -> int:
+def replace_local_replica(
+    directory: Path, shard: int, replica: int, progress: Tell, timeout_s: float = CONNECT_TIMEOUT_S
+) -> int:
     """Put a new replica into the place of another, whose server is stopped; returns its number."""
 
     async def replace(admin: Admin) -> int:
@@ -62,16 +67,18 @@ def replace_local_replica(directory: Path, shard: int, replica: int, progress: T
         _leave_out(directory, address)
         return number
 
-    return _changed(directory, replace)
+    return _changed(directory, replace, timeout_s)
 
 
-def _changed(directory: Path, change: Callable[[Admin], Awaitable[T]]) -> T:
+def _changed(directory: Path, change: Callable[[Admin], Awaitable[T]], timeout_s: float) -> T:
     """Carry out a change of the cluster that runs in the directory, one at a time."""
     file = cluster_file(directory)
     running_supervisor(directory)
 
     async def run() -> T:
-        async with ithaca.aio.connect(bootstrap_of(file), tls=file.client_tls, token=file.client_token) as log:
+        async with ithaca.aio.connect(
+            bootstrap_of(file), timeout=timeout_s, tls=file.client_tls, token=file.client_token
+        ) as log:
             return await change(log.admin)
 
     with one_at_a_time(directory):

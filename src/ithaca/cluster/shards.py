@@ -17,7 +17,7 @@ import ithaca.aio
 from ithaca.client.asking import ask_status
 from ithaca.cluster.certs.local import certify
 from ithaca.cluster.layout import bootstrap_of, orderers_of, servers_of
-from ithaca.cluster.limits import CLUSTER_START_TIMEOUT_S
+from ithaca.cluster.limits import CLUSTER_START_TIMEOUT_S, CONNECT_TIMEOUT_S
 from ithaca.cluster.local import FILE, cluster_file, supervisor_pid
 from ithaca.cluster.ports import LOOPBACK, next_ports
 from ithaca.cluster.running import healthy
@@ -34,17 +34,26 @@ from ithaca.model.view import Address
 _POLL_S = 0.05
 
 
-def add_local_shard(directory: Path, replicas: int | None, *, masking: bool, progress: Tell) -> int:
+def add_local_shard(
+    directory: Path,
+    replicas: int | None,
+    *,
+    masking: bool,
+    progress: Tell,
+    timeout_s: float = CONNECT_TIMEOUT_S,
+) -> int:
     """Add a shard to the cluster that runs in the directory; returns its number once it takes appends."""
     cluster_file(directory)
     with one_at_a_time(directory):
-        return asyncio.run(_add(directory, replicas, masking, progress))
+        return asyncio.run(_add(directory, replicas, masking, progress, timeout_s))
 
 
-async def _add(directory: Path, replicas: int | None, masking: bool, progress: Tell) -> int:
+async def _add(directory: Path, replicas: int | None, masking: bool, progress: Tell, timeout_s: float) -> int:
     pid = running_supervisor(directory)
     file = cluster_file(directory)
-    async with ithaca.aio.connect(bootstrap_of(file), tls=file.client_tls, token=file.client_token) as log:
+    async with ithaca.aio.connect(
+        bootstrap_of(file), timeout=timeout_s, tls=file.client_tls, token=file.client_token
+    ) as log:
         registered = {each.shard for each in await log.admin.shards()}
         shard = await _left_over(file, registered)
         if shard is None:

@@ -195,6 +195,7 @@ class AsyncEmbeddedLog(ConsumerBook):
         return self._engine.known_consumers()
 
     async def beat_group(self, beat: GroupBeat, *, timeout: Duration | None = None) -> GroupTold:
+        optional_seconds(timeout)
         return self._engine.beat_group(beat)
 
     async def group_members(self, name: str) -> tuple[GroupMember, ...]:

@@ -15,8 +15,9 @@ from ithaca.embedded.expiry import LaneExpiry
 from ithaca.embedded.follower import Follower
 from ithaca.embedded.retention import LaneRetention
 from ithaca.embedded.scan import Scan
+from ithaca.model.arguments import instance
 from ithaca.model.config.log import Settings
-from ithaca.model.consumers import ConsumerCommand, ConsumerOutcome, ConsumerRefused
+from ithaca.model.consumers import ConsumerCommand, ConsumerOutcome, ConsumerRefused, checked_commands
 from ithaca.model.errors import (
     DeadlineExceeded,
     ForkedHandle,
@@ -26,7 +27,7 @@ from ithaca.model.errors import (
     ReadOnly,
 )
 from ithaca.model.groups import GroupBeat, GroupMember, GroupTold
-from ithaca.model.limits import CONSUMER_COMMANDS_MAX, INFLIGHT_BYTES_MAX
+from ithaca.model.limits import INFLIGHT_BYTES_MAX
 from ithaca.model.positions import lsn_of, position_of
 from ithaca.model.records import Buffer, KeyFilter, Keys, Receipt, Record, Retention, Start, Values
 from ithaca.runtime import forks
@@ -237,12 +238,11 @@ class Engine:
 
     def consumers_ticket(self, commands: Sequence[ConsumerCommand]) -> tuple[Ticket, list[ConsumerOutcome]]:
         """The ticket that changes named consumers, and where to find what came of it once it is done."""
-        if not 1 <= len(commands) <= CONSUMER_COMMANDS_MAX:
-            raise InvalidInput(f"{len(commands)} changes of consumers: use 1 to {CONSUMER_COMMANDS_MAX} at a time")
+        checked = checked_commands(commands)
         outcomes: list[ConsumerOutcome] = []
 
         def decide(state: LaneState) -> list[Batch]:
-            changes = ConsumerChanges(tuple(commands), wall_us())
+            changes = ConsumerChanges(checked, wall_us())
             outcomes[:] = state.consumers.copy().apply(changes)
             if all(isinstance(outcome, ConsumerRefused) for outcome in outcomes):
                 return []
@@ -266,6 +266,7 @@ class Engine:
 
     def beat_group(self, beat: GroupBeat) -> GroupTold:
         """A member of a group, which lives in this process, was heard of."""
+        instance(beat, GroupBeat, "beat", "a GroupBeat")
         self.commits()
         assert self._lane is not None
         with self._groups_lock:

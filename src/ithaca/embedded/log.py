@@ -8,6 +8,7 @@ from ithaca.client.consuming.known import Known
 from ithaca.embedded.engine import Engine
 from ithaca.embedded.records import EmbeddedRecords, EmbeddedSubscription
 from ithaca.model import interface
+from ithaca.model.arguments import function
 from ithaca.model.consumers import ConsumerCommand, ConsumerOutcome, check_consumer_name
 from ithaca.model.errors import NotWritten
 from ithaca.model.groups import GroupBeat, GroupMember, GroupTold
@@ -44,6 +45,7 @@ class EmbeddedPending(interface.Pending):
         return self._ticket.done
 
     def add_done_callback(self, callback: Callable[[interface.Pending], object]) -> None:
+        function(callback, "callback")
         self._commits.when_done(self._ticket, lambda _: callback(self))
 
 
@@ -175,6 +177,7 @@ class EmbeddedLog(ConsumerBook):
         return self._engine.known_consumers()
 
     def beat_group(self, beat: GroupBeat, *, timeout: Duration | None = None) -> GroupTold:
+        optional_seconds(timeout)
         return self._engine.beat_group(beat)
 
     def group_members(self, name: str) -> tuple[GroupMember, ...]:

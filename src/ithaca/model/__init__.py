@@ -7,6 +7,7 @@ every engine fulfils, in its synchronous and asynchronous form.
 What people write: `addresses`, `paths`, `units` (durations and sizes), `config` (settings), `security` (who is who).
 What there is: `engine` (what an engine is), `view` (shards, replicas, addresses), `cut` (a cut as a vector), `quorum`
 (how many servers), `server_place` (which one), `health` (how a cluster is). What is asked and told: `parts` (prepared
-appends), `consumers` and `groups`, `speculation`. Rules: `decoding` (what broken bytes raise), `limit_use` (how full a
+appends), `consumers` and `groups`, `speculation`. Rules: `arguments` (what callers
+get wrong), `decoding` (what broken bytes raise), `limit_use` (how full a
 limit is), `trim_pace` (how fast age may trim).
 """

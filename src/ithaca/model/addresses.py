@@ -13,9 +13,12 @@ def parse_address(text: str) -> Address:
     >>> parse_address("[::1]:7600")
     Address(host='::1', port=7600)
     """
+    wanted = 'write it as "host:port", IPv6 as "[::1]:7600"'
+    if not isinstance(text, str):
+        raise InvalidInput(f"address is {text!r}: {wanted}")
     found = re.fullmatch(r"(?:\[(?P<six>[^\[\]\s]*)\]|(?P<name>[^\[\]\s:/@]*)):(?P<port>[0-9]{1,5})", text)
     if found is None:
-        raise InvalidInput(f'{text!r} is not an address: write it as "host:port", IPv6 as "[::1]:7600"')
+        raise InvalidInput(f"{text!r} is not an address: {wanted}")
     host = found["name"] if found["six"] is None else found["six"]
     if not host or (found["six"] is not None and not _is_ipv6(host)):
         raise InvalidInput(f'{text!r} names no host: write the address as "host:port", IPv6 as "[::1]:7600"')

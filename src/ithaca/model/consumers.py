@@ -5,13 +5,16 @@ commits under the newest one count. A plain consumer has one part; each part has
 *group* has several, which its members share: what they say to whoever assigns them is in `model.groups`.
 """
 
-from typing import Annotated, Literal
+from collections.abc import Sequence
+from typing import Annotated, Literal, get_args
 
 import msgspec
 from msgspec import Meta
 
+from ithaca.model.arguments import instance, items
 from ithaca.model.errors import ConsumerFenced, InvalidInput, IthacaError, NamesFull, NoSuchConsumer
 from ithaca.model.limits import (
+    CONSUMER_COMMANDS_MAX,
     CONSUMER_NAME_BYTES_MAX,
     CONSUMER_PARTS_MAX,
     CONSUMER_PARTS_TOTAL_MAX,
@@ -249,3 +252,13 @@ def check_consumer_name(name: str) -> None:
     """`InvalidInput` unless it can be a consumer's name."""
     if not isinstance(name, str) or not 0 < len(name.encode()) <= CONSUMER_NAME_BYTES_MAX:
         raise InvalidInput(f"a consumer's name has 1 to {CONSUMER_NAME_BYTES_MAX} bytes, not {name!r}")
+
+
+def checked_commands(commands: Sequence[ConsumerCommand]) -> tuple[ConsumerCommand, ...]:
+    """`InvalidInput` for what is no change, and for too many at a time."""
+    found = tuple(items(commands, "commands", "a list of changes of consumers"))
+    for each in found:
+        instance(each, get_args(ConsumerCommand), "commands", "a list of changes of consumers")
+    if not 1 <= len(found) <= CONSUMER_COMMANDS_MAX:
+        raise InvalidInput(f"{len(found)} changes of consumers: use 1 to {CONSUMER_COMMANDS_MAX} at a time")
+    return found

@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from ithaca.model.arguments import is_integer
 from ithaca.model.errors import InvalidInput
 from ithaca.model.limits import KEEP_FOR_CONSUMERS_S, RETENTION_BYTES_MAX
 from ithaca.model.units import Duration, Size, byte_count, seconds
@@ -124,7 +125,7 @@ class KeyFilter:
         >>> [KeyFilter.part(index, 3).high == KeyFilter.part(index + 1, 3).low for index in (0, 1)]
         [True, True]
         """
-        if not all(isinstance(number, int) and not isinstance(number, bool) for number in (index, count)):
+        if not (is_integer(index) and is_integer(count)):
             raise InvalidInput(f"part {index!r} of {count!r}: use whole numbers, such as KeyFilter.part(0, 4)")
         if not 1 <= count <= HASH_SPACE:
             raise InvalidInput(f"there are {count} parts: use at least 1")

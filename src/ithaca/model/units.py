@@ -10,6 +10,7 @@ import re
 from datetime import timedelta
 from typing import Final
 
+from ithaca.model.arguments import is_integer
 from ithaca.model.errors import InvalidInput
 from ithaca.model.limits import DURATION_S_MAX
 
@@ -111,6 +112,6 @@ def byte_count(value: object, what: str) -> int:
             return parse_size(value)
         except InvalidInput as error:
             raise InvalidInput(f"{what} is {value!r}: {_way_out(error)}") from None
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+    if not is_integer(value) or value < 1:
         raise InvalidInput(f'{what} is {value!r}: use a positive number of bytes, or text such as "64K" or "10GB"')
     return value

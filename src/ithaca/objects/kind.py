@@ -12,6 +12,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar, get_type_hints, runti
 
 import msgspec
 
+from ithaca.model.arguments import items, whole
 from ithaca.model.decoding import UNDECODABLE
 from ithaca.model.errors import Corrupt, InvalidInput, NoSuchMethod, NotEncodable, WrongVersion
 from ithaca.objects.encoding import encoded, encoded_as, ordered
@@ -98,8 +99,9 @@ class Kind(Generic[State]):
     def __init__(
         self, factory: Callable[[], State], of: type[State], *, name: str, version: int = 1, accepts: Sequence[int] = ()
     ) -> None:
-        if version < 1:
-            raise InvalidInput(f"version {version} of {name} is below 1")
+        whole(version, "version", 1)
+        for each in items(accepts, "accepts", "a list of versions, such as [1, 2]"):
+            whole(each, "accepts", 1)
         self.name = name
         self.version = version
         self.accepts = tuple(sorted({version, *accepts}))

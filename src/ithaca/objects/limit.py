@@ -1,5 +1,6 @@
 """How long somebody is ready to wait."""
 
+from ithaca.model.units import Duration, seconds
 from ithaca.runtime.machine import monotonic_s
 
 
@@ -8,8 +9,8 @@ class Limit:
 
     __slots__ = ("_at_s",)
 
-    def __init__(self, timeout: float | None) -> None:
-        self._at_s = None if timeout is None else monotonic_s() + timeout
+    def __init__(self, timeout: Duration | None) -> None:
+        self._at_s = None if timeout is None else monotonic_s() + seconds(timeout)
 
     @property
     def left_s(self) -> float | None:

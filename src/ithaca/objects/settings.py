@@ -5,7 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypedDict
 
+from ithaca.model.arguments import flag, items, text, whole
 from ithaca.model.errors import InvalidInput
+from ithaca.model.paths import local_path
+from ithaca.model.units import Duration, optional_seconds
 from ithaca.objects.limits import OBJECT_CHECK_COMMANDS, OBJECT_SNAPSHOT_COMMANDS, OBJECT_TIMEOUT_S
 from ithaca.objects.machine import Pace
 
@@ -23,7 +26,7 @@ class Options(TypedDict, total=False):
     checks: Checks
     check_commands: int
     read_only: bool
-    timeout: float | None
+    timeout: Duration | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,20 +54,31 @@ class Settings:
     """They compare their states after so many commands, or later if the state is large."""
     read_only: bool = False
     """Append nothing: for a log that was opened for reading, and for those who only watch."""
-    timeout: float | None = OBJECT_TIMEOUT_S
-    """How long commands and fresh reads wait, in seconds; None waits for ever."""
+    timeout: Duration | None = OBJECT_TIMEOUT_S
+    """How long commands and fresh reads wait; None waits for ever."""
 
     def __post_init__(self) -> None:
         retain = self.retain
-        if retain and (isinstance(retain, str) or self.snapshots is None or self.replica not in retain):
+        text(self.replica, "replica", 'the name of this replica, such as "a"')
+        items(retain, "retain", 'a list of replicas, such as ["a", "b"]')
+        if self.snapshots is not None:
+            local_path(self.snapshots, "snapshots")
+        if retain and (self.snapshots is None or self.replica not in retain):
             raise InvalidInput(
                 "retain names the replicas that must have a snapshot before the log is trimmed, this one among them: "
                 'pass replica="a", retain=["a", "b"] and where snapshots are kept'
             )
         if self.checks not in ("stop", "warn", "off"):
             raise InvalidInput(f'checks is {self.checks!r}: use "stop", "warn" or "off"')
-        if self.check_commands < 1 or self.snapshot_commands < 1:
-            raise InvalidInput('check_commands and snapshot_commands are at least 1; checks="off" looks at nothing')
+        whole(self.check_commands, "check_commands", 1)
+        whole(self.snapshot_commands, "snapshot_commands", 1)
+        flag(self.read_only, "read_only")
+        optional_seconds(self.timeout)
+
+    @property
+    def timeout_s(self) -> float | None:
+        """`timeout` in seconds."""
+        return optional_seconds(self.timeout)
 
     @property
     def pace(self) -> Pace:

@@ -5,6 +5,7 @@ What is wrong with records and batches is found by `wire.build`.
 
 from datetime import datetime
 
+from ithaca.model.arguments import is_integer, whole
 from ithaca.model.errors import DeadlineExceeded, InvalidInput, LogClosed
 from ithaca.model.limits import SESSION_NAME_BYTES_MAX
 from ithaca.model.records import KeyFilter, Start
@@ -12,19 +13,20 @@ from ithaca.users.names import ANONYMOUS
 
 
 def check_seq(seq: int) -> None:
-    if not _is_integer(seq):
+    if not is_integer(seq):
         raise InvalidInput(f"seq is {seq!r}: use a whole number from 1 on, such as session.next_seq")
     if seq < 1:
         raise InvalidInput(f"sequence number {seq} is below 1")
 
 
 def check_max_records(max_records: int) -> None:
-    if not _is_integer(max_records) or max_records < 0:
-        raise InvalidInput(f"max_records is {max_records!r}: use a whole number from 0 on")
+    whole(max_records, "max_records")
 
 
-def _is_integer(number: object) -> bool:
-    return isinstance(number, int) and not isinstance(number, bool)
+def check_shard_number(shard: int | None) -> None:
+    """Whether there is one of this number is known elsewhere."""
+    if shard is not None and not is_integer(shard):
+        raise InvalidInput(f"shard is {shard!r}: use the number of a shard, such as 0")
 
 
 def check_session_name(name: str) -> None:
@@ -40,7 +42,7 @@ def check_named_session(name: str) -> None:
 
 
 def check_position(position: int, what: str = "position") -> None:
-    if not _is_integer(position):
+    if not is_integer(position):
         raise InvalidInput(f"{what} {position!r} is not an integer: positions are whole numbers from 1 on")
     if position < 1:
         instead = ": the newest record is log[log.tail() - 1]" if position < 0 else ""
@@ -53,7 +55,7 @@ def check_start(start: Start, what: str = "start") -> None:
         if start.tzinfo is None:
             raise InvalidInput(f"{what} {start!r} has no time zone: use an aware datetime, such as datetime.now(UTC)")
     elif start not in ("earliest", "latest"):
-        if not _is_integer(start):
+        if not is_integer(start):
             raise InvalidInput(f'{what} is {start!r}: use a position, "earliest", "latest" or an aware datetime')
         assert isinstance(start, int)
         check_position(start, what)

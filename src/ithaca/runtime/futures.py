@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Generator
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
+from ithaca.model.arguments import function
 from ithaca.model.errors import DeadlineExceeded, IthacaError
 from ithaca.model.interface import awaited
 from ithaca.model.records import Receipt
@@ -50,6 +51,7 @@ class FuturePending(awaited.Pending):
         return self._future.done()
 
     def add_done_callback(self, callback: Callable[[awaited.Pending], object]) -> None:
+        function(callback, "callback")
         self._future.add_done_callback(lambda _: callback(self))
 
 

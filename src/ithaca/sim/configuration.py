@@ -62,6 +62,10 @@ SHARED_FAULTS = (*FAULTS, REPLACE, FINALIZE_UNHEARD, *MEMBER_FAULTS, *SCRIPTED_F
 """All that do not depend on the engine; some engines do not have all of them."""
 
 
+TROUBLED_EVENTS_MAX = 20_000
+"""Of the troubled phase, unless more are drawn."""
+
+
 @dataclass(frozen=True)
 class Configuration:
     """All that is drawn before a run begins; the rest is drawn on the way.
@@ -149,6 +153,8 @@ class Configuration:
     """Whether consumers and members write a record for each that they take (`sim.clients.taking`)."""
     flood: int = 0
     """Connections that clients who want nothing have to a server, now and then."""
+    troubled_events_max: int = TROUBLED_EVENTS_MAX
+    """The trouble ends with these, if that is sooner."""
     slots: SlotSettings = USUAL_SLOTS
     """How the order is fixed before (`sim.belfast`)."""
 

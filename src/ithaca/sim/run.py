@@ -32,7 +32,7 @@ from ithaca.sim.violation import Violation
 from ithaca.sim.world import World
 
 EVENTS_MAX = 20_000
-"""Of the troubled phase, and of each step of healing."""
+"""Of each step of healing, a sixth."""
 _HEAL_S = 180.0
 _IMAGES = 4
 """How often a power loss everywhere is looked at in copies of the disks."""
@@ -138,8 +138,8 @@ class _Run:
         for _ in range(_IMAGES):
             at_s = images.uniform(0, world.configuration.troubled_s)
             world.scheduler.plan(int(at_s * NS_PER_S), None, lambda: check_images(world, images))
-        seconds = world.configuration.troubled_s
-        world.run_until(lambda: False, within_s=seconds, events_max=EVENTS_MAX, check=self._check)
+        seconds, most = world.configuration.troubled_s, world.configuration.troubled_events_max
+        world.run_until(lambda: False, within_s=seconds, events_max=most, check=self._check)
         world.tell("everything is mended")
         faults.heal()
         before = [producer.succeeded for producer in world.producers]

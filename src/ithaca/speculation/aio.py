@@ -4,9 +4,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self
 
+from ithaca.model.arguments import function
 from ithaca.model.interface.awaited import Speculation
 from ithaca.model.records import KeyFilter, Record, Start
-from ithaca.speculation.flow import Apply, Flow, Publish, Take, Undo, check_stop, task_failed, task_flow, undo_flow
+from ithaca.speculation.flow import Apply, Flow, Publish, Take, Undo, check_task, task_failed, task_flow, undo_flow
 from ithaca.speculation.ledger import Applied, Ledger, State
 
 
@@ -121,7 +122,7 @@ def results(
     where: KeyFilter | None = None,
 ) -> Results[State]:
     """Apply records as they are delivered, and iterate over those that are confirmed; enter its context first."""
-    check_stop(stop)
+    check_task(log, apply, undo, stop)
     return Results(log.speculate(start, where=where), apply, undo, stop)
 
 
@@ -136,6 +137,7 @@ async def run(
     where: KeyFilter | None = None,
 ) -> int:
     """Apply records as they are delivered, publish each once it is confirmed; returns where to start again."""
+    function(publish, "publish")
     async with results(log, apply, undo, start=start, stop=stop, where=where) as confirmed:
         async for record, state in confirmed:
             try:

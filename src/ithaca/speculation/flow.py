@@ -7,6 +7,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic
 
+from ithaca.model.arguments import function, is_integer
 from ithaca.model.errors import InvalidInput, TaskFailed, UndoFailed
 from ithaca.model.records import Record
 from ithaca.model.speculation import Confirmed, Delivered, Failed, SpeculativeEvent
@@ -89,7 +90,16 @@ def task_failed(step: Apply | Undo[State] | Publish[State], position: int) -> Ta
     )
 
 
+def check_task(log: object, apply: object, undo: object, stop: int | None) -> None:
+    """Raise unless a task can be made of these."""
+    if not callable(getattr(log, "speculate", None)):
+        raise InvalidInput(f"log is {log!r}: use a log of connect, of a cluster whose engine delivers before")
+    function(apply, "apply")
+    function(undo, "undo")
+    check_stop(stop)
+
+
 def check_stop(stop: int | None) -> None:
     """Raise unless this can be the end of a task."""
-    if stop is not None and (isinstance(stop, bool) or not isinstance(stop, int) or stop < 1):
+    if stop is not None and not (is_integer(stop) and stop >= 1):
         raise InvalidInput(f"a task cannot stop at {stop!r}: give a position from 1 on, or None to go on for ever")

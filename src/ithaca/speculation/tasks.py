@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self
 
+from ithaca.model.arguments import function
 from ithaca.model.interface import Speculation
 from ithaca.model.records import KeyFilter, Record, Start
-from ithaca.speculation.flow import Apply, Flow, Publish, Take, Undo, check_stop, task_failed, task_flow, undo_flow
+from ithaca.speculation.flow import Apply, Flow, Publish, Take, Undo, check_task, task_failed, task_flow, undo_flow
 from ithaca.speculation.ledger import Applied, Ledger, State
 
 
@@ -124,7 +125,7 @@ def results(
     ...         for record, before in confirmed:
     ...             print(record.key, before, record.value)
     """
-    check_stop(stop)
+    check_task(log, apply, undo, stop)
     return Results(log.speculate(start, where=where), apply, undo, stop)
 
 
@@ -155,6 +156,7 @@ def run(
     ...
     ...     return run(log, apply, undo, lambda record, at: print("final:", record.position), stop=log.tail())
     """
+    function(publish, "publish")
     with results(log, apply, undo, start=start, stop=stop, where=where) as confirmed:
         for record, state in confirmed:
             try:

@@ -26,19 +26,24 @@ from ithaca.cluster.shards import append_shard, append_text
 from ithaca.cluster.status import ClusterStatus, cluster_status
 from ithaca.cluster.temporary import Shape, shaped
 from ithaca.engines.registry import make_server
+from ithaca.model.arguments import flag, text, whole
 from ithaca.model.config.cluster import ClusterFile, OrdererPlace, ReplicaPlace, ShardPlace, load_cluster
 from ithaca.model.config.failures import NO_ACTION, FailurePolicy
 from ithaca.model.config.text import dump_cluster, dump_orderer
 from ithaca.model.engine import DEFAULT_ENGINE, EngineName
 from ithaca.model.errors import DeadlineExceeded, InvalidInput, IthacaError, WrongLane
+from ithaca.model.limits import SHARD_REPLICAS_MAX
+from ithaca.model.paths import AnyPath, local_path
 from ithaca.model.quorum import shard_f
 from ithaca.model.records import Durability
 from ithaca.model.security.tls import TLS
 from ithaca.model.server_place import ServerPlace
+from ithaca.model.units import Duration, seconds
 from ithaca.model.view import Address
 from ithaca.server.options import ServerOptions
 from ithaca.server.process import Server
 from ithaca.testing.mortal_disk import MortalDisk
+from ithaca.testing.shape import check_shape
 
 T = TypeVar("T")
 
@@ -69,7 +74,7 @@ class Cluster:
 
     def __init__(
         self,
-        directory: Path | None = None,
+        directory: AnyPath | None = None,
         *,
         shards: int = 1,
         replicas: int = 2,
@@ -86,30 +91,33 @@ class Cluster:
         """`spares` wait to become replicas, named `spare-1` and so on; `failures` is what calls for them. With
         `tls` the cluster has an authority of its own, and its property `tls` is what `ithaca.connect` needs; with
         `users` clients have rights of their own, and `token` is the operator's."""
-        if directory is not None and (directory / FILE).exists():
-            self.file: ClusterFile = load_cluster(directory / FILE)
+        shape = Shape(
+            shards,
+            replicas,
+            orderers,
+            durability,
+            masking=masking,
+            spares=spares,
+            failures=failures,
+            aggregators=aggregators,
+            engine=DEFAULT_ENGINE if engine is None else engine,
+            tls=tls,
+            users=users,
+        )
+        check_shape(shape)
+        place = None if directory is None else Path(local_path(directory, "directory"))
+        if place is not None and (place / FILE).exists():
+            self.file: ClusterFile = load_cluster(place / FILE)
             wanted = Wanted(
                 shards, replicas, orderers, None, durability, aggregators, engine, tls=tls or None, users=users or None
             )
-            refuse_difference(directory, self.file, wanted)
+            refuse_difference(place, self.file, wanted)
         else:
-            ports = free_ports(orderers + shards * replicas + aggregators + spares)
-            shape = Shape(
-                shards,
-                replicas,
-                orderers,
-                durability,
-                masking=masking,
-                spares=spares,
-                failures=failures,
-                aggregators=aggregators,
-                engine=engine or DEFAULT_ENGINE,
-            )
-            self.file = shaped(shape, ports)
+            self.file = shaped(shape, free_ports(orderers + shards * replicas + aggregators + spares))
         self._wants_tls = tls
         self._wants_users = users
         self._places = self._all_places()
-        self._wanted_directory = directory
+        self._wanted_directory = place
         self._running: dict[str, _Running] = {}
         self._ailing: set[asyncio.Task[None]] = set()
         """Those that watched a server fail and look after it now."""
@@ -204,6 +212,8 @@ class Cluster:
 
     def add_shard(self, *, masking: bool = False, replicas: int = 2) -> int:
         """Start the servers of another shard and register it; returns its number once it takes appends."""
+        flag(masking, "masking")
+        whole(replicas, "replicas", 1, SHARD_REPLICAS_MAX)
         number = max(shard.shard for shard in self.file.shards) + 1
         places = tuple(
             ReplicaPlace(replica, Address(LOOPBACK, port)) for replica, port in enumerate(free_ports(replicas))
@@ -247,6 +257,7 @@ class Cluster:
 
     def remove_orderer(self, server: int) -> None:
         """Remove an orderer for good, and stop it if it runs."""
+        whole(server, "server", 1)
 
         async def remove() -> None:
             async with ithaca.aio.connect(self.bootstrap, tls=self.tls, token=self.token) as log:
@@ -263,17 +274,18 @@ class Cluster:
         """What each server says of itself."""
         return self._run(cluster_status(list(self._places.values()), self.tls))
 
-    def wait_healthy(self, timeout: float = CLUSTER_START_TIMEOUT_S) -> None:
+    def wait_healthy(self, timeout: Duration = CLUSTER_START_TIMEOUT_S) -> None:
         """Wait until every server does all that it is there for; `DeadlineExceeded` says what does not."""
+        timeout_s = seconds(timeout)
         missing = ["nothing is known yet"]
 
         async def wait() -> None:
             await healthy(list(self._places.values()), self.tls, missing.append)
 
         try:
-            self._run(asyncio.wait_for(wait(), timeout))
+            self._run(asyncio.wait_for(wait(), timeout_s))
         except TimeoutError:
-            raise DeadlineExceeded(f"the cluster is not healthy after {timeout:g} s: {missing[-1]}") from None
+            raise DeadlineExceeded(f"the cluster is not healthy after {timeout_s:g} s: {missing[-1]}") from None
 
     # In the loop
 
@@ -284,7 +296,7 @@ class Cluster:
         return {place.name: place for place in servers_of(self.file) + spares_of(self.file)}
 
     def _place(self, name: str) -> ServerPlace:
-        if name not in self._places:
+        if text(name, "name", "the name of a server") not in self._places:
             raise InvalidInput(f"there is no server {name}: there are {', '.join(self._places)}")
         return self._places[name]
 

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
+from ithaca.model.arguments import items
 from ithaca.model.errors import BatchTooLarge, InvalidInput, RecordTooLarge
 from ithaca.model.limits import BATCH_BYTES_MAX, BATCH_RECORDS_MAX, RECORD_BYTES_MAX
 from ithaca.model.records import Buffer, Compression
@@ -20,7 +21,8 @@ T = TypeVar("T")
 
 _PLAIN: Final = frozenset({bytes, bytearray})
 _FEW: Final = 256  # records: below, numpy costs more than it saves, all the more on a core that a sync left cold
-_SINGLE: Final = (bytes, bytearray, memoryview, str)
+_VALUES: Final = 'a list, such as [b"a", b"b"]'
+_KEYS: Final = "a list with a key for each value, None where there is none"
 _PADDING: Final = tuple(bytes(n) for n in range(8))
 
 
@@ -33,14 +35,12 @@ def build(
     producer: tuple[int, int, int] = (0, 0, 0),
 ) -> Batch:
     """A data batch; `producer` is (id, epoch, number of the first record), zeros for none."""
-    if isinstance(values, _SINGLE):
-        raise InvalidInput(f"values is one {type(values).__name__}, not a list of them: use append for one record")
-    parts = _listed(values)
+    parts = _listed(values, "values", _VALUES)
     value_offsets = _offsets(parts, "value")
     if keys is None:
         _check_sizes(value_offsets)
         return build_columns(value_offsets, parts, None, timestamp_us, compress, producer)
-    key_parts = _listed(keys)
+    key_parts = _listed(keys, "keys", _KEYS)
     if len(key_parts) != len(parts):
         raise InvalidInput(f"{len(parts)} values came with {len(key_parts)} keys: pass as many keys as values")
     valid = np.fromiter((key is not None for key in key_parts), np.bool_, len(key_parts))
@@ -125,11 +125,11 @@ def _pad(count: int) -> bytes:
     return _PADDING[-count & 7]
 
 
-def _listed(parts: Iterable[T]) -> list[T]:
+def _listed(parts: Iterable[T], what: str, wanted: str) -> list[T]:
     """The caller's parts in a list of our own; of more than a batch holds only so many that it shows."""
     if type(parts) is list and len(parts) <= BATCH_RECORDS_MAX:
         return parts.copy()
-    return list(islice(parts, BATCH_RECORDS_MAX + 1))
+    return list(islice(items(parts, what, wanted), BATCH_RECORDS_MAX + 1))
 
 
 def _offsets(parts: list[Buffer], what: str) -> "Offsets | array[int]":

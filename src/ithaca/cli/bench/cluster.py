@@ -16,10 +16,11 @@ from ithaca.cli.bench.options import (
     RoundsOption,
     RunningClusterOption,
     SecondsOption,
+    reach,
 )
 from ithaca.cli.bench.report import print_rates
 from ithaca.cli.option_groups import with_groups
-from ithaca.cli.options import JsonOption, examples, parse_size
+from ithaca.cli.options import JsonOption, TimeoutOption, examples, parse_size
 from ithaca.cli.progress import status_line
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class Run:
     """What every measurement is told."""
 
     bootstrap: RunningClusterOption = None
+    timeout: TimeoutOption = None
     directory: DirectoryOption = BENCH_DIRECTORY
     record_bytes: RecordBytesOption = 4096
     rounds: RoundsOption = 5
@@ -74,6 +76,7 @@ class Run:
     as_json: JsonOption = False
 
     def measure(self, run: Callable[..., dict[str, Any]], settings: object) -> None:
+        reach(self.bootstrap, self.timeout)
         drawn = {} if self.profile is None else {"profile": self.profile}
         with status_line() as progress:
             report = run(self.directory, settings, progress, **drawn)

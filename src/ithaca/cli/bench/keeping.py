@@ -14,10 +14,11 @@ from ithaca.cli.bench.options import (
     RunningClusterOption,
     SecondsOption,
     WindowOption,
+    reach,
 )
 from ithaca.cli.bench.report import print_rates
 from ithaca.cli.option_groups import with_groups
-from ithaca.cli.options import JsonOption, examples, parse_size
+from ithaca.cli.options import JsonOption, TimeoutOption, examples, parse_size
 from ithaca.cli.output import size_text
 from ithaca.cli.progress import status_line
 
@@ -25,6 +26,7 @@ BACKUP_EXAMPLES = examples(
     "ithaca bench backup --bytes 10G",
     "ithaca bench backup --embedded --bytes 10G",
     "ithaca bench backup --bytes 1G --no-yield --pace 20MB",
+    "ithaca bench backup --bytes 1G --shards 2 --restore",
 )
 
 
@@ -32,6 +34,7 @@ BACKUP_EXAMPLES = examples(
 def backup(
     *,
     bootstrap: RunningClusterOption = None,
+    timeout: TimeoutOption = None,
     embedded: EmbeddedOption = False,
     directory: DirectoryOption = BENCH_DIRECTORY,
     byte_count: Annotated[
@@ -51,23 +54,35 @@ def backup(
     yields: Annotated[
         bool, typer.Option("--yield/--no-yield", help="As of ithaca backup: whether it rests while others append.")
     ] = True,
+    restore: Annotated[
+        bool,
+        typer.Option("--restore", help="Then restore it into a new log of the same shape, and compare all records."),
+    ] = False,
     fresh: FreshCluster,
     as_json: JsonOption = False,
 ) -> None:
     """Appends while a backup runs, in turns with appends alone.
 
     One backup of the log is made by ithaca backup in a process of its own, which is stopped while
-    appends are measured alone.
+    appends are measured alone. With --restore it is restored afterwards, by ithaca restore, and both
+    logs are read side by side.
     """
     from ithaca.bench.keeping import BackupSettings, run_backup
 
     if embedded and bootstrap is not None:
         raise typer.BadParameter("--embedded is a log of its own; leave --bootstrap out")
+    if restore and bootstrap is not None:
+        raise typer.BadParameter("--restore needs a cluster of its own; leave --bootstrap out")
     cluster = None if embedded else fresh.unless(bootstrap)
-    settings = BackupSettings(cluster, byte_count, record_bytes, batch, window, seconds, rounds, pace, yields)
+    reach(bootstrap, timeout)
+    settings = BackupSettings(cluster, byte_count, record_bytes, batch, window, seconds, rounds, pace, yields, restore)
     with status_line() as progress:
         report = run_backup(directory, settings, progress)
     print_rates(report, as_json)
     if not as_json:
         kept = report["backup"]
         print(f"backup of {size_text(kept['bytes'])}: {kept['bytes_per_s_beside'] / 1e6:.1f} MB/s beside appends")
+    if restore and not as_json:
+        back = report["restore"]
+        where = "the same at the same positions" if back["same_positions"] else "the same in the same order"
+        print(f"restore: {back['bytes_per_s'] / 1e6:.1f} MB/s; {back['records']} records are {where}")

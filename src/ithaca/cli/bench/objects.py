@@ -15,10 +15,11 @@ from ithaca.cli.bench.options import (
     RoundsOption,
     RunningClusterOption,
     SecondsOption,
+    reach,
 )
 from ithaca.cli.bench.report import print_rates
 from ithaca.cli.option_groups import with_groups
-from ithaca.cli.options import JsonOption, examples
+from ithaca.cli.options import JsonOption, TimeoutOption, examples
 from ithaca.cli.output import note
 from ithaca.cli.progress import status_line
 
@@ -145,6 +146,7 @@ def parse_engines(text: str | None, fresh: FreshCluster, **others: object) -> "t
 def smr(
     *,
     bootstrap: RunningClusterOption = None,
+    timeout: TimeoutOption = None,
     embedded: EmbeddedOption = False,
     record_bytes: RecordBytesOption = 512,
     objects: Annotated[
@@ -165,6 +167,7 @@ def smr(
     several = parse_engines(engines, fresh, embedded=embedded, bootstrap=bootstrap)
     cluster = _place(embedded, bootstrap, fresh)
     counts = parse_counts(objects)
+    reach(bootstrap, timeout)
     settings = SmrSettings(cluster, record_bytes, clients, counts, window, run.seconds, run.rounds, start, several)
     run.measure(run_smr, settings)
 
@@ -173,6 +176,7 @@ def smr(
 def store(
     *,
     bootstrap: RunningClusterOption = None,
+    timeout: TimeoutOption = None,
     embedded: EmbeddedOption = False,
     record_bytes: RecordBytesOption = 4096,
     keys: Annotated[str, typer.Option(metavar="N,...", help="Keys in one operation.")] = "1,2,5,10",
@@ -190,6 +194,7 @@ def store(
     """Atomic puts and gets of several keys, in turns with append_many of as many records."""
     from ithaca.bench.objects.store import StoreSettings, run_store
 
+    reach(bootstrap, timeout)
     several = parse_engines(engines, fresh, embedded=embedded, bootstrap=bootstrap)
     settings = StoreSettings(
         _place(embedded, bootstrap, fresh),

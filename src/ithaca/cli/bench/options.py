@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ithaca.cli.options import DurabilityName, FreshEngineOption, parse_size
+from ithaca.cli.target import Cluster, parse_bootstrap
 from ithaca.model.engine import DEFAULT_ENGINE
 
 if TYPE_CHECKING:
@@ -88,3 +89,9 @@ class FreshCluster:
                 name = field.name.replace("_", "-")
                 raise typer.BadParameter(f"a running cluster is measured as it is; leave --{name} out")
         return bootstrap
+
+
+def reach(bootstrap: str | None, timeout_s: float | None) -> None:
+    """Wait until the running cluster that is to be measured answers, at most for so long; none was named: at once."""
+    if bootstrap is not None:
+        Cluster(tuple(map(str, parse_bootstrap(bootstrap))), timeout_s).reader().close()

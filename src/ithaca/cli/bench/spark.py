@@ -12,10 +12,11 @@ from ithaca.cli.bench.options import (
     RecordBytesOption,
     RoundsOption,
     RunningClusterOption,
+    reach,
 )
 from ithaca.cli.bench.report import print_rates
 from ithaca.cli.option_groups import with_groups
-from ithaca.cli.options import JsonOption, examples, parse_size
+from ithaca.cli.options import JsonOption, TimeoutOption, examples, parse_size
 from ithaca.cli.progress import status_line
 
 SPARK_EXAMPLES = examples(
@@ -30,6 +31,7 @@ SPARK_EXAMPLES = examples(
 def spark(
     *,
     bootstrap: RunningClusterOption = None,
+    timeout: TimeoutOption = None,
     directory: DirectoryOption = BENCH_DIRECTORY,
     byte_count: Annotated[
         int,
@@ -62,6 +64,7 @@ def spark(
     with an engine that has no prepared appends (--engine raft, corfu).
     """
     cluster = fresh.unless(bootstrap)
+    reach(bootstrap, timeout)
     from ithaca.bench.spark.scan import SparkSettings, run_spark
 
     settings = SparkSettings(cluster, byte_count, copy_bytes, record_bytes, batch, rounds, cores, kafka)

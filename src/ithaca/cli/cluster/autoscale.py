@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from ithaca.cli.option_groups import with_groups
-from ithaca.cli.options import ClusterDirectoryOption, examples, parse_duration, parse_size
+from ithaca.cli.options import ClusterDirectoryOption, TimeoutOption, examples, parse_duration, parse_size, patience_s
 from ithaca.cli.output import emit, json_line
 from ithaca.cli.progress import status_line
 
@@ -60,6 +60,7 @@ def autoscale(
     ] = 5.0,
     samples: Annotated[int | None, typer.Option(min=1, help="End after so many looks; else never.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide, and change nothing.")] = False,
+    timeout: TimeoutOption = None,
     audit: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Append decisions to this file instead of printing them.")
     ] = None,
@@ -82,7 +83,7 @@ def autoscale(
         cold_s=cold,
         cooldown_s=cooldown,
     )
-    acting = Acting(interval, grace, dry_run)
+    acting = Acting(interval, grace, dry_run, patience_s(timeout))
     with terminations_raised(), _audited(audit) as write, status_line() as progress:
         run(directory.absolute(), settings, acting, write, progress, samples_max=samples)
 

@@ -49,7 +49,7 @@ def add(
         from ithaca.cluster.orderers import add_local_orderer
 
         with status_line() as progress:
-            number = add_local_orderer(cluster.home, progress)
+            number = add_local_orderer(cluster.home, progress, cluster.patience_s)
     else:
         with cluster.connected() as log:
             number = log.admin.add_orderer(where)
@@ -72,7 +72,7 @@ def remove(
     if remote is None:
         from ithaca.cluster.orderers import remove_local_orderer
 
-        remove_local_orderer(cluster.home, orderer)
+        remove_local_orderer(cluster.home, orderer, cluster.patience_s)
     else:
         with cluster.connected() as log:
             log.admin.remove_orderer(orderer)
@@ -97,7 +97,7 @@ def replace(
         from ithaca.cluster.orderers import replace_local_orderer
 
         with status_line() as progress:
-            number = replace_local_orderer(cluster.home, orderer, progress)
+            number = replace_local_orderer(cluster.home, orderer, progress, cluster.patience_s)
     else:
         with cluster.connected() as log:
             number = log.admin.add_orderer(where)

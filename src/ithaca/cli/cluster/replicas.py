@@ -89,7 +89,7 @@ def add(
         from ithaca.cluster.replicas import add_local_replica
 
         with status_line() as progress:
-            number = add_local_replica(cluster.home, shard, progress)
+            number = add_local_replica(cluster.home, shard, progress, cluster.patience_s)
     else:
         with cluster.connected() as log:
             number = log.admin.add_replica(shard, address)
@@ -113,7 +113,7 @@ def remove(
     if cluster.remote is None:
         from ithaca.cluster.replicas import remove_local_replica
 
-        remove_local_replica(cluster.home, shard, number, force=force)
+        remove_local_replica(cluster.home, shard, number, force=force, timeout_s=cluster.patience_s)
     else:
         with cluster.connected() as log:
             log.admin.remove_replica(shard, number, force=force)
@@ -138,7 +138,7 @@ def replace(
         from ithaca.cluster.replicas import replace_local_replica
 
         with status_line() as progress:
-            new = replace_local_replica(cluster.home, shard, number, progress)
+            new = replace_local_replica(cluster.home, shard, number, progress, cluster.patience_s)
     else:
         with cluster.connected() as log:
             new = log.admin.replace_replica(shard, number, address)

@@ -62,7 +62,9 @@ def add(
         if replica:
             raise typer.BadParameter("--replica is for a cluster elsewhere: name it with --bootstrap")
         with status_line() as progress:
-            number = add_local_shard(cluster.home, replicas, masking=masking, progress=progress)
+            number = add_local_shard(
+                cluster.home, replicas, masking=masking, progress=progress, timeout_s=cluster.patience_s
+            )
     else:
         if not replica or replicas is not None:
             raise typer.BadParameter("name the replicas, each with --replica HOST:PORT; they must run already")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from ithaca.cli.options import CONNECT_PATIENCE_S, BootstrapOption, ClusterDirectoryOption, TimeoutOption
+from ithaca.cli.options import BootstrapOption, ClusterDirectoryOption, TimeoutOption, patience_s
 from ithaca.cli.target import is_written, parse_bootstrap
 
 if TYPE_CHECKING:
@@ -42,13 +42,14 @@ class RunningCluster:
 
         remote = self.remote
         if remote is not None:
-            return ithaca.connect(",".join(map(str, parse_bootstrap(remote))), timeout=self._timeout)
+            return ithaca.connect(",".join(map(str, parse_bootstrap(remote))), timeout=self.patience_s)
         from ithaca.cluster.layout import bootstrap_of
         from ithaca.cluster.local import cluster_file
 
         file = cluster_file(self.home)
-        return ithaca.connect(bootstrap_of(file), timeout=self._timeout, tls=file.client_tls, token=file.client_token)
+        return ithaca.connect(bootstrap_of(file), timeout=self.patience_s, tls=file.client_tls, token=file.client_token)
 
     @property
-    def _timeout(self) -> float:
-        return CONNECT_PATIENCE_S if self.timeout is None else self.timeout
+    def patience_s(self) -> float:
+        """How long the cluster is waited for."""
+        return patience_s(self.timeout)

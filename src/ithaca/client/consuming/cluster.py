@@ -6,11 +6,17 @@ from collections.abc import Sequence
 from ithaca.client.consuming.awaited.book import ConsumerBook
 from ithaca.client.consuming.known import Known
 from ithaca.client.engine_log import EngineLog
-from ithaca.model.consumers import ConsumerCommand, ConsumerOutcome, ConsumerState, check_consumer_name
+from ithaca.model.arguments import instance
+from ithaca.model.consumers import (
+    ConsumerCommand,
+    ConsumerOutcome,
+    ConsumerState,
+    check_consumer_name,
+    checked_commands,
+)
 from ithaca.model.engine import Feature
-from ithaca.model.errors import InvalidInput, ProtocolError
+from ithaca.model.errors import ProtocolError
 from ithaca.model.groups import GroupBeat, GroupMember, GroupTold
-from ithaca.model.limits import CONSUMER_COMMANDS_MAX
 from ithaca.model.units import Duration, optional_seconds
 from ithaca.protocol.codec import Message
 from ithaca.protocol.consumers import (
@@ -40,10 +46,9 @@ class ClusterConsumers(ConsumerBook, EngineLog, ABC):
         self, commands: Sequence[ConsumerCommand], *, timeout: Duration | None = None
     ) -> tuple[ConsumerOutcome, ...]:
         timeout_s = optional_seconds(timeout)
-        if not 1 <= len(commands) <= CONSUMER_COMMANDS_MAX:
-            raise InvalidInput(f"{len(commands)} changes of consumers: use 1 to {CONSUMER_COMMANDS_MAX} at a time")
-        answer = await self.ask_leader(ChangeConsumers(tuple(commands)), timeout_s)
-        if not isinstance(answer, ConsumersChanged) or len(answer.outcomes) != len(commands):
+        checked = checked_commands(commands)
+        answer = await self.ask_leader(ChangeConsumers(checked), timeout_s)
+        if not isinstance(answer, ConsumersChanged) or len(answer.outcomes) != len(checked):
             raise ProtocolError(f"the leader answered ChangeConsumers with {type(answer).__name__}")
         return answer.outcomes
 
@@ -58,6 +63,7 @@ class ClusterConsumers(ConsumerBook, EngineLog, ABC):
             found += answer.items
 
     async def beat_group(self, beat: GroupBeat, *, timeout: Duration | None = None) -> GroupTold:
+        instance(beat, GroupBeat, "beat", "a GroupBeat")
         answer = await self.ask_leader(BeatGroup(beat), optional_seconds(timeout))
         if not isinstance(answer, GroupBeaten):
             raise ProtocolError(f"the leader answered BeatGroup with {type(answer).__name__}")

@@ -1,7 +1,7 @@
 """When a consumer commits by itself: after so many records, or after so much time. Pure."""
 
 from ithaca.consumers.limits import CONSUMER_COMMIT_RECORDS_MAX
-from ithaca.model.errors import InvalidInput
+from ithaca.model.arguments import whole
 from ithaca.model.units import Duration, seconds
 
 
@@ -9,12 +9,8 @@ class CommitRule:
     """Counts what was handed out since the last commit."""
 
     def __init__(self, records: int | None, every: Duration | None) -> None:
-        if records is not None and (
-            not isinstance(records, int) or isinstance(records, bool) or not 1 <= records <= CONSUMER_COMMIT_RECORDS_MAX
-        ):
-            raise InvalidInput(
-                f"commit_records is {records!r}: use a whole number from 1 to {CONSUMER_COMMIT_RECORDS_MAX}"
-            )
+        if records is not None:
+            whole(records, "commit_records", 1, CONSUMER_COMMIT_RECORDS_MAX)
         self._records = records
         self._every_s = None if every is None else seconds(every, "commit_s")
         self._count = 0

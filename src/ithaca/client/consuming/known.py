@@ -1,8 +1,10 @@
 """The consumers that a log has, and how they are shown."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ithaca.model import interface
+from ithaca.model.arguments import instance
 from ithaca.model.consumers import CommitPosition, ConsumerInfo, ConsumerState, Lag
 from ithaca.model.errors import InvalidInput, Trimmed
 from ithaca.model.interface import awaited
@@ -42,10 +44,11 @@ def commits_of(consumed: Consumed | None) -> tuple[CommitPosition, ...]:
     if consumed is None:
         return ()
     commits: list[CommitPosition] = []
+    wanted = "{consumer: position} with a handle of log.consumer"
+    instance(consumed, Mapping, "consumed", wanted)
     for consumer, position in consumed.items():
         if not isinstance(consumer, interface.Consumer | awaited.Consumer):
-            raise InvalidInput(f"{consumer!r} is no consumer: use {{consumer: position}} with a handle of log.consumer")
-        check_position(position)
+            raise InvalidInput(f"{consumer!r} is no consumer: use {wanted}")
         commits += consumer.commits(position)
     return tuple(commits)
 

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from ithaca.client.consuming.committing import CommitRule
+from ithaca.model.arguments import flag, is_integer, optional_function
 from ithaca.model.consumers import check_consumer_name
 from ithaca.model.errors import InvalidInput
 from ithaca.model.limits import CONSUMER_PARTS_MAX, GROUP_LEASE_S, GROUP_LEASE_S_MAX, GROUP_LEASE_S_MIN
@@ -39,21 +40,24 @@ class Wanted(NamedTuple):
         group: bool,
         parts: int | None,
         lease: Duration | None,
-        is_told: bool,
+        on_assigned: object,
+        on_revoked: object,
     ) -> "Wanted":
-        """`InvalidInput` for what cannot be asked for; `is_told`: whether somebody is to be called about parts."""
+        """`InvalidInput` for what cannot be asked for."""
+        is_told = (
+            optional_function(on_assigned, "on_assigned") is not None
+            or optional_function(on_revoked, "on_revoked") is not None
+        )
         check_consumer_name(name)
         check_start(start)
         check_filter(where)
-        if not group:
+        if not flag(group, "group"):
             if parts is not None or lease is not None or is_told:
                 raise InvalidInput(
                     "parts, lease, on_assigned and on_revoked are of groups: say group=True, or leave them out"
                 )
             return cls(name, start, where, rule, None)
-        if parts is not None and (
-            not isinstance(parts, int) or isinstance(parts, bool) or not 1 <= parts <= CONSUMER_PARTS_MAX
-        ):
+        if parts is not None and not (is_integer(parts) and 1 <= parts <= CONSUMER_PARTS_MAX):
             raise InvalidInput(f"a group has 1 to {CONSUMER_PARTS_MAX} parts, not {parts!r}")
         lease_s = GROUP_LEASE_S if lease is None else seconds(lease, "lease")
         if not GROUP_LEASE_S_MIN <= lease_s <= GROUP_LEASE_S_MAX:

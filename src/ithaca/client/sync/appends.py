@@ -12,6 +12,7 @@ from ithaca.client.intake import Intake
 from ithaca.client.outbox import Outbox, SyncPending
 from ithaca.client.portal import Portal
 from ithaca.model import interface
+from ithaca.model.arguments import SINGLE, is_iterable
 from ithaca.model.engine import Feature
 from ithaca.model.errors import LogClosed
 from ithaca.model.interface import awaited
@@ -80,8 +81,17 @@ class SyncAppends(interface.Log, Generic[LogTwin]):
         twin = self._twin
         if not isinstance(twin, ConsumerBook):
             raise unsupported(Feature.CONSUMERS)
-        rule, is_told = CommitRule(commit_records, commit_s), on_assigned is not None or on_revoked is not None
-        wanted = Wanted.checked(name, start, where, rule, group=group, parts=parts, lease=lease, is_told=is_told)
+        wanted = Wanted.checked(
+            name,
+            start,
+            where,
+            CommitRule(commit_records, commit_s),
+            group=group,
+            parts=parts,
+            lease=lease,
+            on_assigned=on_assigned,
+            on_revoked=on_revoked,
+        )
         return open_consumer(self, wanted, on_assigned, on_revoked, is_dense=twin.has_dense_positions)
 
     def flush(self, *, timeout: Duration | None = None) -> None:
@@ -103,7 +113,7 @@ class SyncAppends(interface.Log, Generic[LogTwin]):
 
 
 def held(items: Items) -> Items:
-    """A caller's generator, run in the caller's thread; one buffer is no list, and is left to be refused."""
-    if items is None or isinstance(items, bytes | bytearray | memoryview | str):
+    """A caller's generator, run in the caller's thread; one buffer, or what is no list, is left to be refused."""
+    if isinstance(items, SINGLE) or not is_iterable(items):
         return items
     return cast(Items, list(islice(cast("Iterable[object]", items), BATCH_RECORDS_MAX + 1)))

@@ -15,6 +15,7 @@ import ithaca.aio
 from ithaca.cluster.autoscaling.load_meter import LoadMeter
 from ithaca.cluster.autoscaling.policy import Add, AutoscalePolicy, AutoscaleSettings, Decision, Finalize, Sample
 from ithaca.cluster.layout import bootstrap_of
+from ithaca.cluster.limits import CONNECT_TIMEOUT_S
 from ithaca.cluster.local import cluster_file
 from ithaca.cluster.shards import add_local_shard
 from ithaca.cluster.supervisor import Tell
@@ -34,6 +35,8 @@ class Acting:
     grace_s: float = 5.0
     """Given to a shard that is finalized."""
     dry_run: bool = False
+    timeout_s: float = CONNECT_TIMEOUT_S
+    """How long the cluster is waited for."""
 
 
 def autoscale(
@@ -69,12 +72,12 @@ def _carry_out(directory: Path, decision: Decision, acting: Acting, progress: Te
     match decision:
         case Add() if not acting.dry_run:
             try:
-                return add_local_shard(directory, None, masking=False, progress=progress), "done"
+                return _added(directory, acting, progress), "done"
             except IthacaError as error:
                 return None, f"failed: {error}"
         case Finalize(shard) if not acting.dry_run:
             try:
-                asyncio.run(_finalize(directory, shard, acting.grace_s))
+                asyncio.run(_finalize(directory, shard, acting))
             except IthacaError as error:
                 return shard, f"failed: {error}"
             return shard, "done"
@@ -86,10 +89,16 @@ def _carry_out(directory: Path, decision: Decision, acting: Acting, progress: Te
             return None, "done"
 
 
-async def _finalize(directory: Path, shard: int, grace_s: float) -> None:
-    file = cluster_file(directory)
-    async with ithaca.aio.connect(bootstrap_of(file), tls=file.client_tls, token=file.client_token) as log:
-        await log.admin.finalize_shard(shard, grace_cuts=GRACE_CUTS, grace=grace_s)
+def _added(directory: Path, acting: Acting, progress: Tell) -> int:
+    return add_local_shard(directory, None, masking=False, progress=progress, timeout_s=acting.timeout_s)
+
+
+async def _finalize(directory: Path, shard: int, acting: Acting) -> None:
+    file, timeout_s = cluster_file(directory), acting.timeout_s
+    async with ithaca.aio.connect(
+        bootstrap_of(file), timeout=timeout_s, tls=file.client_tls, token=file.client_token
+    ) as log:
+        await log.admin.finalize_shard(shard, grace_cuts=GRACE_CUTS, grace=acting.grace_s)
 
 
 def _told(decision: Decision, sample: Sample, acting: Acting, outcome: tuple[int | None, str]) -> dict[str, Any]:

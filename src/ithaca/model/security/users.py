@@ -246,7 +246,7 @@ def parse_right(text: str) -> Grant:
     >>> parse_right("trim"), parse_right("read:orders/").read_prefixes
     (Grant(rights=('trim',), read_prefixes=(), append_prefixes=()), (b'orders/',))
     """
-    right, colon, prefix = text.partition(":")
+    right, colon, prefix = text.partition(":") if isinstance(text, str) else ("", "", "")
     data = prefix.encode()
     if right in RIGHTS and not colon:
         return Grant((right,))

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from typing import Self
 
+from ithaca.model.arguments import instance
 from ithaca.model.errors import IthacaError, LogClosed, Unavailable
 from ithaca.model.interface.awaited.log import Log
 from ithaca.model.interface.awaited.records import Subscription
@@ -26,7 +27,7 @@ class Follower(Following[Chore], Opening):
 
     def __init__(self, log: Log, where: KeyFilter, name: str) -> None:
         super().__init__(where, name)
-        self.log = log
+        self.log = instance(log, Log, "log", "a log of ithaca.aio.open or ithaca.aio.connect")
         self._reading = Lock()
         self._subscription: Subscription | None = None
         self._worker: Worker | None = None

@@ -3,6 +3,7 @@
 from typing import Any, Generic, TypeVar
 
 from ithaca.model.interface.awaited.log import Pending
+from ithaca.model.units import Duration
 from ithaca.objects.awaited.waiting import Promise
 from ithaca.objects.limit import Limit
 from ithaca.objects.limits import OBJECT_APPLIED_S
@@ -26,7 +27,7 @@ class Proposal(Generic[Returned]):
         self._promise = promise
         self._pending = pending
 
-    async def result(self, timeout: float | None = None) -> Returned:
+    async def result(self, timeout: Duration | None = None) -> Returned:
         """Wait until the command was applied here; `DeadlineExceeded` when that takes longer, and it may still be."""
         promise = self._promise
         if promise.done():

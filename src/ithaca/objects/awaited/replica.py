@@ -5,9 +5,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack, overload
 
+from ithaca.model.arguments import function, instance, whole
 from ithaca.model.errors import InvalidInput, NotWritten
 from ithaca.model.interface.awaited.log import ClusterLog, Log
+from ithaca.model.paths import local_path
 from ithaca.model.records import KeyFilter, Record
+from ithaca.model.units import Duration
 from ithaca.objects.awaited.catalogue import announce, beginning, trim_behind
 from ithaca.objects.awaited.follower import Follower
 from ithaca.objects.awaited.proposal import Proposal
@@ -21,6 +24,7 @@ from ithaca.objects.names import checked_name, command_key
 from ithaca.objects.settings import Options, Settings
 from ithaca.objects.shared.replica import ReplicaBase
 from ithaca.objects.snapshot import Snapshot
+from ithaca.runtime.checks import check_position
 
 Parameters = ParamSpec("Parameters")
 Returned = TypeVar("Returned")
@@ -41,7 +45,7 @@ class Replica(ReplicaBase[State], Follower[Effect], Generic[State]):
         self._set_up(kind, settings, scratch)
         # A sync cannot be abandoned: with a time-out the log of a directory leaves it to another thread, which costs
         # more than the sync. So only the wait for the result is bounded there.
-        self._append_timeout = settings.timeout if isinstance(log, ClusterLog) else None
+        self._append_timeout = self.timeout if isinstance(log, ClusterLog) else None
         self._snapshots = _kept_in(settings.snapshots, log, name)
 
     # Life
@@ -99,7 +103,7 @@ class Replica(ReplicaBase[State], Follower[Effect], Generic[State]):
     # Reads
 
     async def read(
-        self, query: Callable[[State], Returned], *, at_least: int | None = None, timeout: float | None = None
+        self, query: Callable[[State], Returned], *, at_least: int | None = None, timeout: Duration | None = None
     ) -> Returned:
         """`local` once everything that was acknowledged before this call is applied: linearizable.
 
@@ -107,24 +111,29 @@ class Replica(ReplicaBase[State], Follower[Effect], Generic[State]):
         """
         limit = Limit(self.timeout if timeout is None else timeout)
         self.check()
+        function(query, "query")
+        if at_least is not None:
+            whole(at_least, "at_least")
         if at_least is None:
             await self.fresh(limit)
         else:
             await self.caught_up(at_least, timeout=timeout)
         return self.local(query)
 
-    async def caught_up(self, position: int, *, timeout: float | None = None) -> None:
+    async def caught_up(self, position: int, *, timeout: Duration | None = None) -> None:
         """Wait until the record at `position`, and all before it, are applied here; 0 waits for nothing."""
         self.check()
+        whole(position, "position")
         await self.reach(position + 1, Limit(self.timeout if timeout is None else timeout))
 
-    async def sync(self, *, timeout: float | None = None) -> int:
+    async def sync(self, *, timeout: Duration | None = None) -> int:
         """Wait until everything that was acknowledged before this call is applied; returns the tail at that time."""
         self.check()
         return await self.fresh(Limit(self.timeout if timeout is None else timeout))
 
     async def as_of(self, position: int) -> State:
         """The state behind the record at `position`, played again from the newest snapshot before it."""
+        check_position(position)
         machine = self._past_machine()
         tail = await self.log.tail()
         if position >= tail:
@@ -191,7 +200,9 @@ class Replica(ReplicaBase[State], Follower[Effect], Generic[State]):
 def _kept_in(snapshots: str | os.PathLike[str] | None, log: Log, name: str) -> Snapshots | None:
     if snapshots is None:
         return None
-    return LogSnapshots(log, name) if snapshots == "log" else DirectorySnapshots(Path(snapshots))
+    return (
+        LogSnapshots(log, name) if snapshots == "log" else DirectorySnapshots(Path(local_path(snapshots, "snapshots")))
+    )
 
 
 def replicate(
@@ -222,5 +233,6 @@ def replicate(
     >>> asyncio.run(main())
     2
     """
+    instance(of, type, "of", "a class, whose methods are the commands")
     kind = Kind(of, of, name=of.__name__, version=version, accepts=accepts)
-    return Replica(log, kind, name=name or of.__name__, settings=Settings(**settings))
+    return Replica(log, kind, name=of.__name__ if name is None else name, settings=Settings(**settings))

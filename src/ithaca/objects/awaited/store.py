@@ -3,7 +3,9 @@
 from collections.abc import Callable, Iterable
 from typing import Self, TypeVar, Unpack
 
+from ithaca.model.arguments import items, whole
 from ithaca.model.interface.awaited.log import Log
+from ithaca.model.units import Duration
 from ithaca.objects.awaited.opening import Opening
 from ithaca.objects.awaited.proposal import Proposal
 from ithaca.objects.awaited.replica import Replica
@@ -60,20 +62,22 @@ class Store(Opening):
 
     async def get_many(self, keys: Iterable[bytes], *, at_least: int | None = None) -> dict[bytes, bytes | None]:
         """The values of several keys, all of one position."""
-        wanted = [checked_key(key) for key in keys]
+        wanted = [checked_key(key) for key in items(keys, "keys", 'a list of keys, such as [b"a", b"b"]')]
         await self._freshened(at_least)
         return self._replica.look(values_of(wanted))
 
     def local_get(self, key: bytes) -> bytes | None:
         """The value that the key has here, at once."""
+        checked_key(key)
         return self._replica.local(lambda state: value_of(state, key))
 
     async def scan(
         self, prefix: bytes = b"", *, after: bytes | None = None, limit: int | None = None, at_least: int | None = None
     ) -> list[tuple[bytes, bytes]]:
         """The keys that begin so, with their values, in order and of one position: at most `limit` behind `after`."""
+        found = scanned(prefix, after, limit)
         await self._freshened(at_least)
-        return self._replica.look(scanned(prefix, after, limit))
+        return self._replica.look(found)
 
     async def view(self) -> View:
         """A copy of everything as it is now, which never changes: a consistent snapshot."""
@@ -93,7 +97,7 @@ class Store(Opening):
         self._replica.check()
         return Progress(self._replica.position, tail, self._replica.time_us)
 
-    async def sync(self, *, timeout: float | None = None) -> int:
+    async def sync(self, *, timeout: Duration | None = None) -> int:
         """Wait until everything that was acknowledged before this call is applied; returns the tail at that time."""
         return await self._replica.sync(timeout=timeout)
 
@@ -128,9 +132,10 @@ class Store(Opening):
         `body` sees all keys at one position, must not wait, and may be called several times. What it returns is
         returned; what it raises is raised, and nothing is written. `Conflict` after too many attempts.
         """
+        trying = tried(body)
         for _ in range(STORE_ATTEMPTS_MAX):
             await self._freshened(None)
-            transaction, returned = self._replica.look(tried(body))
+            transaction, returned = self._replica.look(trying)
             if not transaction.writes:
                 return returned
             if await self._replica.propose(StoreState.commit, transaction.reads, transaction.scans, transaction.writes):
@@ -147,4 +152,4 @@ class Store(Opening):
         if at_least is None:
             await self._replica.sync()
         else:
-            await self._replica.caught_up(at_least)
+            await self._replica.caught_up(whole(at_least, "at_least"))

@@ -1,8 +1,10 @@
 """Objects with versions, each in the shard of the caller's choice, read directly by position (vScalog)."""
 
+from ithaca.model.arguments import instance, whole
 from ithaca.model.errors import NoSuchShard, ShardFinalized, Unsupported
 from ithaca.model.interface.awaited.log import ClusterLog, Log
 from ithaca.model.records import Buffer, KeyFilter, Receipt
+from ithaca.model.units import Duration
 from ithaca.objects.awaited.catalogue import announce
 from ithaca.objects.awaited.follower import Follower
 from ithaca.objects.entries import FORMAT, Opened
@@ -12,6 +14,7 @@ from ithaca.objects.names import checked_name, version_prefix
 from ithaca.objects.shared.versions import VersionsBase
 from ithaca.objects.transaction import checked_key
 from ithaca.objects.version_index import Version
+from ithaca.runtime.checks import check_position, check_shard_number
 
 _MOVES = (NoSuchShard, ShardFinalized, Unsupported)
 """A shard that takes no more, so that the object moves; or none is chosen."""
@@ -33,7 +36,7 @@ class Versions(VersionsBase, Follower[None]):
     (b'hello again', b'hello')
     """
 
-    def __init__(self, log: Log, name: str = "versions", *, timeout: float | None = OBJECT_TIMEOUT_S) -> None:
+    def __init__(self, log: Log, name: str = "versions", *, timeout: Duration | None = OBJECT_TIMEOUT_S) -> None:
         prefix = version_prefix(checked_name(name))
         Follower.__init__(self, log, KeyFilter.prefix(prefix), name)
         self._set_up(prefix, timeout)
@@ -50,6 +53,7 @@ class Versions(VersionsBase, Follower[None]):
         """
         self.check()
         checked_key(name)
+        check_shard_number(shard)
         if not self._announced:
             await announce(self.log, Opened(FORMAT, f"versions/{self.name}", "ithaca.Versions", 1))
             self._announced = True
@@ -76,14 +80,14 @@ class Versions(VersionsBase, Follower[None]):
     # Reading
 
     async def get(
-        self, name: bytes, *, as_of: int | None = None, at_least: int | None = None, timeout: float | None = None
+        self, name: bytes, *, as_of: int | None = None, at_least: int | None = None, timeout: Duration | None = None
     ) -> bytes | None:
         """The value of the newest version, or of the newest one up to `as_of`; None when there is none."""
         version = await self.newest(name, as_of=as_of, at_least=at_least, timeout=timeout)
         return None if version is None else await self.read(version)
 
     async def newest(
-        self, name: bytes, *, as_of: int | None = None, at_least: int | None = None, timeout: float | None = None
+        self, name: bytes, *, as_of: int | None = None, at_least: int | None = None, timeout: Duration | None = None
     ) -> Version | None:
         """Where the newest version is, or the newest one up to `as_of`.
 
@@ -92,6 +96,11 @@ class Versions(VersionsBase, Follower[None]):
         """
         limit = Limit(self.timeout if timeout is None else timeout)
         self.check()
+        checked_key(name)
+        if as_of is not None:
+            check_position(as_of, "as_of")
+        if at_least is not None:
+            whole(at_least, "at_least")
         if at_least is None and (as_of is None or as_of >= self.covered):
             await self.fresh(limit)
         elif at_least is not None:
@@ -101,11 +110,13 @@ class Versions(VersionsBase, Follower[None]):
 
     async def read(self, version: Version) -> bytes:
         """The value of a version: one request, to its shard."""
+        instance(version, Version, "version", "what newest, put or history gave")
         return (await self.log.read(version.position, shard=version.shard)).value
 
-    async def history(self, name: bytes, *, timeout: float | None = None) -> list[Version]:
+    async def history(self, name: bytes, *, timeout: Duration | None = None) -> list[Version]:
         """All versions of an object that are not trimmed, the oldest first."""
         self.check()
+        checked_key(name)
         await self.fresh(Limit(self.timeout if timeout is None else timeout))
         first = await self.log.first()
         with self.lock:

@@ -31,7 +31,7 @@ class ReplicaBase(Following[Effect], Generic[State]):
 
     def _set_up(self, kind: Kind[State], settings: Settings, scratch: Kind[State] | None) -> None:
         """`scratch` makes the states of `as_of`, where the kind's own are kept somewhere."""
-        self.timeout = settings.timeout
+        self.timeout = settings.timeout_s
         self._settings = settings
         self._kind = kind
         self._scratch = scratch or kind

@@ -4,7 +4,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+from ithaca.model.arguments import function, instance, whole
 from ithaca.model.errors import Conflict, InvalidInput
+from ithaca.model.paths import local_path
 from ithaca.objects.kind import Kind
 from ithaca.objects.settings import Options, Place
 from ithaca.objects.store_state import KIND, StoreState, table_of
@@ -29,7 +31,7 @@ def store_kinds(state: Place | None, settings: Options) -> StoreKinds:
         return StoreKinds(memory, memory)
     if settings.get("snapshots") is not None:
         raise InvalidInput("a store in a file goes on from its file: leave snapshots out, or state")
-    path = Path(state)
+    path = Path(local_path(state, "state"))
     return StoreKinds(Kind(lambda: StoreState(SqliteTable(path)), StoreState, name=KIND), memory)
 
 
@@ -46,6 +48,11 @@ def values_of(keys: Sequence[bytes]) -> Callable[[StoreState], dict[bytes, bytes
 
 def scanned(prefix: bytes, after: bytes | None, limit: int | None) -> Callable[[StoreState], list[tuple[bytes, bytes]]]:
     """Asks for the keys that begin so, in order: at most `limit` behind `after`."""
+    instance(prefix, bytes, "prefix", "bytes")
+    if after is not None:
+        instance(after, bytes, "after", "a key, which is bytes")
+    if limit is not None:
+        whole(limit, "limit")
 
     def found(state: StoreState) -> list[tuple[bytes, bytes]]:
         items: list[tuple[bytes, bytes]] = []
@@ -65,6 +72,7 @@ def copied(position: Callable[[], int]) -> Callable[[StoreState], View]:
 
 def tried(body: Callable[[Transaction], Returned]) -> Callable[[StoreState], tuple[Transaction, Returned]]:
     """Has `body` read and write."""
+    function(body, "body")
 
     def on(state: StoreState) -> tuple[Transaction, Returned]:
         transaction = Transaction(state)

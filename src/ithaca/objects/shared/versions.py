@@ -3,16 +3,18 @@
 from collections.abc import Sequence
 
 from ithaca.model.records import Record
+from ithaca.model.units import Duration, optional_seconds
 from ithaca.objects.shared.following import Following
 from ithaca.objects.version_index import Version, VersionIndex
+from ithaca.runtime.checks import check_shard_number
 
 
 class VersionsBase(Following[None]):
     """What is known here of the objects and their versions."""
 
-    def _set_up(self, prefix: bytes, timeout: float | None) -> None:
+    def _set_up(self, prefix: bytes, timeout: Duration | None) -> None:
         """`prefix` is what the keys of all versions begin with."""
-        self.timeout = timeout
+        self.timeout = optional_seconds(timeout)
         self._prefix = prefix
         self._index = VersionIndex(prefix)
         self._announced = False
@@ -24,6 +26,7 @@ class VersionsBase(Following[None]):
 
     def objects(self, shard: int | None = None) -> list[bytes]:
         """The names that are known here, of one shard if it is named, in order."""
+        check_shard_number(shard)
         with self.lock:
             return list(self._index.objects(shard))
 

@@ -24,7 +24,7 @@ class Meter:
         self._bytes: Bucket | None = None
 
     def limit(self, limits: UserLimits, now_s: float) -> None:
-        """These are its limits from now on. A rate that is another one begins anew, and owes nothing."""
+        """These are its limits from now on. A rate that is another one begins again, and owes nothing."""
         self._limits = limits
         self.is_limited = bool(limits.requests_per_s or limits.bytes_per_s or limits.inflight_bytes)
         self._requests = _bucket(self._requests, limits.requests_per_s, now_s)

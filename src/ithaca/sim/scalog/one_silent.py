@@ -21,8 +21,20 @@ if TYPE_CHECKING:
 
 ONE_SILENT = "one-silent"
 SILENT_FAULTS = (ONE_SILENT,)
+MINUTE_S = 60.0
+MINUTE_EVENTS_MAX = 400_000
+"""How long the first pause is in every twelfth of these seeds, which takes more events than any other does."""
 APPEND_S_MAX = 5.0
 """How long an append may take: until the silence is noticed, and its session has moved."""
+
+
+def has_minute(seed: int) -> bool:
+    """Whether a replica is silent for a minute; drawn apart, so that other seeds stay what they were.
+
+    >>> [seed for seed in range(1, 41) if has_minute(seed)]
+    [12, 18]
+    """
+    return Random(f"silent for a minute in {seed}").random() < 1 / 12
 
 
 def with_one_silent(drawn: "Configuration") -> "Configuration":
@@ -30,12 +42,14 @@ def with_one_silent(drawn: "Configuration") -> "Configuration":
     random = Random(f"one silent of {drawn.seed}")
     if random.random() >= 1 / 12:
         return drawn
+    longer_s = MINUTE_S if has_minute(drawn.seed) else 0.0
     room = ("ORDERING_STATE_BYTES_MAX", "ORDERING_STATE_RESERVE_BYTES", "RAFT_SNAPSHOT_BYTES_MAX")
     return replace(
         drawn,
         faults=SILENT_FAULTS,
         fault_every_s=1,
-        troubled_s=random.uniform(20, 40),
+        troubled_s=random.uniform(20, 40) + longer_s,
+        troubled_events_max=MINUTE_EVENTS_MAX if longer_s else drawn.troubled_events_max,
         shards=random.choice((2, 2, 3)),
         replicas=2,
         masking=False,
@@ -72,7 +86,10 @@ class OneSilent:
         self.kinds: dict[str, Inject] = {ONE_SILENT: self._pause}
 
     def _pause(self) -> str | None:
-        """A replica of a shard, once every replica has a lane; for less than it takes to notice, or for much longer."""
+        """A replica of a shard, once every replica has a lane; for less than it takes to notice, or for much longer.
+
+        Nobody counts how long it was: a lane that was closed stays closed, whenever its replica is heard of again.
+        Only connections end meanwhile, which is what a minute is for."""
         world, state = self._world, newest_state(self._world)
         lanes, replicas = [] if state is None else state.view.live_lanes(), world.replicas()
         if self._is_silent or not lanes or len(lanes) < len(replicas):
@@ -81,6 +98,7 @@ class OneSilent:
         process = host.process
         if not host.is_up or process is None:
             return None
+        is_first = self._since_ns is None
         self._is_silent = process.is_paused = True
         self._since_ns = self._since_ns or world.scheduler.now_ns
 
@@ -90,6 +108,8 @@ class OneSilent:
                 world.scheduler.resume(process)
 
         pause_s = self._random.choice((self._random.uniform(0.5, 4), self._random.uniform(6, 15)))
+        if is_first and has_minute(world.configuration.seed):
+            pause_s = MINUTE_S
         world.scheduler.plan(int(pause_s * NS_PER_S), None, resume)
         return f"{host.name} for {pause_s:.1f} s"
 

@@ -100,13 +100,13 @@ class RedisClient(Client):
         raise DeadlineExceeded(f"Redis sent nothing for {WAIT_S:.0f} s")
 
     def clear(self) -> None:
-        """Trim the stream, and write the file of commands anew, which has next to none then."""
+        """Trim the stream, and write the file of commands again, which has next to none then."""
         self._redis.xtrim(STREAM, maxlen=0, approximate=False)
         self._redis.bgrewriteaof()
         give_up_s = time.monotonic() + WAIT_S
         while self._is_rewriting():
             if time.monotonic() > give_up_s:
-                raise DeadlineExceeded(f"Redis did not write its file anew within {WAIT_S:.0f} s")
+                raise DeadlineExceeded(f"Redis did not write its file again within {WAIT_S:.0f} s")
             time.sleep(0.05)
 
     def _is_rewriting(self) -> bool:
@@ -152,7 +152,7 @@ class Redis(System):
         settings = {
             "appendonly": "yes",
             "appendfsync": "always",
-            "auto-aof-rewrite-percentage": "0",  # the file is written anew between workloads, and not within a turn
+            "auto-aof-rewrite-percentage": "0",  # the file is written again between workloads, and not within a turn
             "save": "",
         }
         command = [program, "--port", str(port), "--bind", LOOPBACK, "--dir", str(directory)]

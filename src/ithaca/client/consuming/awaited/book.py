@@ -104,8 +104,17 @@ class ConsumerBook(Log, ABC):
         on_assigned: PartsChanged | None = None,
         on_revoked: PartsChanged | None = None,
     ) -> ConsumerHandle | GroupHandle:
-        rule, is_told = CommitRule(commit_records, commit_s), on_assigned is not None or on_revoked is not None
-        wanted = Wanted.checked(name, start, where, rule, group=group, parts=parts, lease=lease, is_told=is_told)
+        wanted = Wanted.checked(
+            name,
+            start,
+            where,
+            CommitRule(commit_records, commit_s),
+            group=group,
+            parts=parts,
+            lease=lease,
+            on_assigned=on_assigned,
+            on_revoked=on_revoked,
+        )
         return await open_consumer(self, wanted, on_assigned, on_revoked, is_dense=self.has_dense_positions)
 
     async def consumers(self) -> tuple[ConsumerInfo, ...]:

@@ -14,7 +14,7 @@ from ithaca.model.interface.awaited.records import Subscription
 from ithaca.model.limits import POLL_RECORDS_MAX
 from ithaca.model.records import KeyFilter, Record
 from ithaca.model.units import Duration, optional_seconds
-from ithaca.runtime.checks import check_max_records
+from ithaca.runtime.checks import check_max_records, check_position
 from ithaca.runtime.machine import monotonic_s
 
 
@@ -138,6 +138,7 @@ class ConsumerHandle(Consumer):
         return (0,)
 
     def commits(self, position: int) -> tuple[CommitPosition, ...]:
+        check_position(position)
         return (CommitPosition(self.name, 0, self._epoch, position),)
 
     def transaction(self) -> PartTransaction:

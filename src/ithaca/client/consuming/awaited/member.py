@@ -28,7 +28,7 @@ from ithaca.model.interface.awaited.records import Subscription
 from ithaca.model.limits import GROUP_LEASE_S, POLL_RECORDS_MAX
 from ithaca.model.records import KeyFilter, Record
 from ithaca.model.units import Duration, optional_seconds
-from ithaca.runtime.checks import check_max_records
+from ithaca.runtime.checks import check_max_records, check_position
 from ithaca.runtime.machine import monotonic_s
 
 
@@ -103,6 +103,7 @@ class GroupHandle(Consumer):
         return self._parts.standing
 
     def commits(self, position: int) -> tuple[CommitPosition, ...]:
+        check_position(position)
         return self._parts.commits(position)
 
     # Records
@@ -170,7 +171,7 @@ class GroupHandle(Consumer):
             if not self._fetched:
                 self._parts.frontier = self._fetched_to
 
-    async def _read_anew(self) -> None:
+    async def _read_again(self) -> None:
         """What is read is not what it has any more."""
         self._fetched = []
         records, self._records = self._records, None
@@ -220,7 +221,7 @@ class GroupHandle(Consumer):
             await self._revoked(back)
         if stays := granted & self._parts.leaving:
             self._parts.stay(stays)
-            await self._read_anew()
+            await self._read_again()
         if self._parts.leaving and self._rule.is_set and not self._parts.leaving <= self._parts.finished:
             await self._commit_by_itself()
         self._hand_over()
@@ -234,7 +235,7 @@ class GroupHandle(Consumer):
             if isinstance(outcome, ConsumerRefused):
                 raise refusal_error(outcome)
         self._parts.opened(outcome for outcome in outcomes if isinstance(outcome, PartStands))
-        await self._read_anew()
+        await self._read_again()
         if self._membership.on_assigned is not None:
             await self._membership.on_assigned(tuple(numbers))
 
@@ -299,7 +300,7 @@ class GroupHandle(Consumer):
         gone = self.parts
         self._parts.clear()
         self._rule.committed()
-        await self._read_anew()
+        await self._read_again()
         await self._leave()
         self._member, self._number = new_owner(), 0
         self._beat_at_s = self._sure_until_s = 0.0
@@ -322,7 +323,7 @@ class GroupHandle(Consumer):
         if self._is_closed:
             return
         self._is_closed = True
-        await self._read_anew()
+        await self._read_again()
         await self._leave()
 
     async def __aexit__(

@@ -17,7 +17,7 @@ from ithaca.model.interface.blocking.records import Subscription
 from ithaca.model.limits import POLL_RECORDS_MAX
 from ithaca.model.records import KeyFilter, Record
 from ithaca.model.units import Duration, optional_seconds
-from ithaca.runtime.checks import check_max_records
+from ithaca.runtime.checks import check_max_records, check_position
 from ithaca.runtime.machine import monotonic_s
 
 
@@ -141,6 +141,7 @@ class ConsumerHandle(Consumer):
         return (0,)
 
     def commits(self, position: int) -> tuple[CommitPosition, ...]:
+        check_position(position)
         return (CommitPosition(self.name, 0, self._epoch, position),)
 
     def transaction(self) -> PartTransaction:

@@ -31,7 +31,7 @@ from ithaca.model.interface.blocking.records import Subscription
 from ithaca.model.limits import GROUP_LEASE_S, POLL_RECORDS_MAX
 from ithaca.model.records import KeyFilter, Record
 from ithaca.model.units import Duration, optional_seconds
-from ithaca.runtime.checks import check_max_records
+from ithaca.runtime.checks import check_max_records, check_position
 from ithaca.runtime.machine import monotonic_s
 
 
@@ -106,6 +106,7 @@ class GroupHandle(Consumer):
         return self._parts.standing
 
     def commits(self, position: int) -> tuple[CommitPosition, ...]:
+        check_position(position)
         return self._parts.commits(position)
 
     # Records
@@ -173,7 +174,7 @@ class GroupHandle(Consumer):
             if not self._fetched:
                 self._parts.frontier = self._fetched_to
 
-    def _read_anew(self) -> None:
+    def _read_again(self) -> None:
         """What is read is not what it has any more."""
         self._fetched = []
         records, self._records = self._records, None
@@ -223,7 +224,7 @@ class GroupHandle(Consumer):
             self._revoked(back)
         if stays := granted & self._parts.leaving:
             self._parts.stay(stays)
-            self._read_anew()
+            self._read_again()
         if self._parts.leaving and self._rule.is_set and not self._parts.leaving <= self._parts.finished:
             self._commit_by_itself()
         self._hand_over()
@@ -237,7 +238,7 @@ class GroupHandle(Consumer):
             if isinstance(outcome, ConsumerRefused):
                 raise refusal_error(outcome)
         self._parts.opened(outcome for outcome in outcomes if isinstance(outcome, PartStands))
-        self._read_anew()
+        self._read_again()
         if self._membership.on_assigned is not None:
             self._membership.on_assigned(tuple(numbers))
 
@@ -302,7 +303,7 @@ class GroupHandle(Consumer):
         gone = self.parts
         self._parts.clear()
         self._rule.committed()
-        self._read_anew()
+        self._read_again()
         self._leave()
         self._member, self._number = new_owner(), 0
         self._beat_at_s = self._sure_until_s = 0.0
@@ -325,7 +326,7 @@ class GroupHandle(Consumer):
         if self._is_closed:
             return
         self._is_closed = True
-        self._read_anew()
+        self._read_again()
         self._leave()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:

@@ -15,6 +15,7 @@ from ithaca.engines.corfu.sequencing.flows.knowledge import fetched
 from ithaca.engines.corfu.sequencing.flows.reconfiguring import reconfigured
 from ithaca.engines.corfu.sequencing.projection import Projection, UnitMember
 from ithaca.model.addresses import parse_address
+from ithaca.model.arguments import items, whole
 from ithaca.model.errors import (
     AddressInUse,
     DeadlineExceeded,
@@ -54,7 +55,8 @@ class CorfuAdmin(Admin):
         return (await self._enlisted(parse_address(address))).number
 
     async def add_units(self, addresses: Sequence[str]) -> int:
-        places = [parse_address(address) for address in addresses]
+        wanted = 'a list of addresses, head first, such as ["10.0.0.7:7605", "10.0.0.8:7605"]'
+        places = [parse_address(address) for address in items(addresses, "addresses", wanted)]
         if not places or len(set(places)) < len(places):
             raise InvalidInput("a set needs units at addresses of their own: name one or more, each once")
         chain = tuple([(await self._enlisted(place)).number for place in places])
@@ -72,10 +74,12 @@ class CorfuAdmin(Admin):
 
     async def replace_unit(self, unit: int, address: str | None = None, *, timeout: Duration | None = None) -> int:
         deadline, pauses = _deadline(timeout), Backoff()
+        whole(unit, "unit")
+        at = None if address is None else parse_address(address)
         projection = await self._projection()
         if projection.member(unit) is None:
             raise NoSuchUnit(f"there is no unit {unit}: ithaca unit list names them")
-        successor = await self._successor(projection, unit, address)
+        successor = await self._successor(projection, unit, at)
         while (projection := await self._projection()).member(unit) is not None:
             moved = ((unit, successor),) if any(unit in chain for chain in projection.ranges[-1].sets) else ()
             is_left = any(unit in chain for chain in projection.chains())
@@ -105,6 +109,8 @@ class CorfuAdmin(Admin):
 
     async def replace_sequencer(self, sequencer: int | None = None) -> int:
         deadline, pauses = Deadline(self._timeout_s), Backoff()
+        if sequencer is not None:
+            whole(sequencer, "sequencer")
         projection = await self._projection()
         knowledge = self._driver.knowledge
         wanted = knowledge.sequencer_after(projection.sequencer) if sequencer is None else sequencer
@@ -140,9 +146,9 @@ class CorfuAdmin(Admin):
         except Unavailable as error:
             raise Unavailable(f"no unit is enlisted at {address}: start it first ({error})") from error
 
-    async def _successor(self, projection: Projection, unit: int, address: str | None) -> int:
+    async def _successor(self, projection: Projection, unit: int, address: Address | None) -> int:
         """The unit that takes the place of this one, or has taken it before and copies."""
-        number = None if address is None else (await self._enlisted(parse_address(address))).number
+        number = None if address is None else (await self._enlisted(address)).number
         active = projection.ranges[-1].sets
         if not any(unit in chain for chain in active):
             for each in projection.ranges[:-1]:

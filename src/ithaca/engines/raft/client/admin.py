@@ -7,6 +7,7 @@ from ithaca.engines.raft.client.servers import Servers
 from ithaca.engines.raft.messages import EndSession, GetSessions, SessionsAre
 from ithaca.engines.raft.name import LANE
 from ithaca.model.addresses import parse_address
+from ithaca.model.arguments import whole
 from ithaca.model.errors import DeadlineExceeded, InvalidInput, ProtocolError, Unavailable
 from ithaca.model.interface import OrdererInfo, SessionInfo
 from ithaca.model.interface.awaited import Admin
@@ -15,6 +16,7 @@ from ithaca.model.view import Address
 from ithaca.protocol.codec import Message
 from ithaca.protocol.members import AddOrderer, GetMembers, RemoveOrderer
 from ithaca.runtime.backoff import Backoff
+from ithaca.runtime.checks import check_session_name
 
 
 class RaftAdmin(UserAdmin, Admin):
@@ -59,8 +61,7 @@ class RaftAdmin(UserAdmin, Admin):
         return int(status["server"])
 
     async def remove_orderer(self, orderer: int) -> None:
-        if not 1 <= orderer <= RAFT_NUMBER_MAX:
-            raise InvalidInput(f"orderer is {orderer}: use 1 to {RAFT_NUMBER_MAX}")
+        whole(orderer, "orderer", 1, RAFT_NUMBER_MAX)
         await self._servers.ask_members(RemoveOrderer(orderer), Deadline(self._timeout_s))
 
     async def orderers(self) -> tuple[OrdererInfo, ...]:
@@ -80,4 +81,5 @@ class RaftAdmin(UserAdmin, Admin):
             after = answer.items[-1][0]
 
     async def expire_session(self, name: str) -> None:
+        check_session_name(name)
         await self._servers.ask(EndSession(name), Deadline(self._timeout_s))

@@ -36,7 +36,14 @@ from ithaca.model.view import Address
 from ithaca.protocol.codec import Message, Received
 from ithaca.protocol.members import GetMembers
 from ithaca.runtime.backoff import Backoff
-from ithaca.runtime.checks import check_filter, check_named_session, check_position, check_range, check_start
+from ithaca.runtime.checks import (
+    check_filter,
+    check_named_session,
+    check_position,
+    check_range,
+    check_shard_number,
+    check_start,
+)
 from ithaca.runtime.machine import rng
 from ithaca.wire.batch import Batch, parse
 from ithaca.wire.positioned import PositionedBatch
@@ -97,6 +104,7 @@ class RaftLog(ClusterConsumers):
     async def read(self, position: int, *, shard: int | None = None, wait: Duration = 0) -> Record:
         self.check()
         check_position(position)
+        check_shard_number(shard)
         wait_s = seconds(wait, "wait")
         if position < self._first:
             raise Trimmed(f"position {position} was trimmed; the first one left is {self._first}", first=self._first)

@@ -32,7 +32,14 @@ from ithaca.model.records import Buffer, KeyFilter, Keys, Receipt, Record, Start
 from ithaca.model.units import Duration, optional_seconds, seconds
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Message
-from ithaca.runtime.checks import check_filter, check_named_session, check_position, check_range, check_start
+from ithaca.runtime.checks import (
+    check_filter,
+    check_named_session,
+    check_position,
+    check_range,
+    check_shard_number,
+    check_start,
+)
 from ithaca.runtime.futures import within
 from ithaca.runtime.machine import wall_us
 from ithaca.wire.batch import Batch
@@ -93,6 +100,7 @@ class AsyncClusterLog(ClusterConsumers):
     ) -> Receipt:
         self._context.check()
         timeout_s = optional_seconds(timeout)
+        check_shard_number(shard)
         plain, plain_key = checked_record(value, key)
         await self._context.reading.check_shard(shard, Deadline(self._context.timeout_s))
         if self.inflight.is_full:
@@ -132,6 +140,7 @@ class AsyncClusterLog(ClusterConsumers):
     ) -> Part:
         self._context.check()
         deadline, ttl_s = self._deadline(timeout), checked_ttl(ttl)
+        check_shard_number(shard)
         batch = build(values, keys, timestamp_us=wall_us(), compress=self._compression)
         return await self._parts.prepare(batch, shard, ttl_s, deadline)
 
@@ -139,6 +148,7 @@ class AsyncClusterLog(ClusterConsumers):
         self, *, shard: int | None = None, ttl: Duration = PART_TTL_S, timeout: Duration | None = None
     ) -> AsyncPartWriter:
         self._context.check()
+        check_shard_number(shard)
         return await self._parts.open(shard, checked_ttl(ttl), self._deadline(timeout))
 
     async def publish(
@@ -183,6 +193,7 @@ class AsyncClusterLog(ClusterConsumers):
     async def read(self, position: int, *, shard: int | None = None, wait: Duration = 0) -> Record:
         self._context.check()
         check_position(position)
+        check_shard_number(shard)
         wait_s = seconds(wait, "wait")
         try:
             return await self._context.reading.read(position, shard, wait_s)

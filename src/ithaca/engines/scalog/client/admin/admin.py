@@ -17,6 +17,7 @@ from ithaca.engines.scalog.client.replicas import find_shard, no_such_shard
 from ithaca.engines.scalog.ordering.entries import Finalize, RegisterShard
 from ithaca.engines.scalog.ordering.outcomes import RefusedEntry, ViewChanged
 from ithaca.model.addresses import parse_address
+from ithaca.model.arguments import flag, items, whole
 from ithaca.model.errors import AddressInUse, DeadlineExceeded, InvalidInput, LastShard, Overloaded, ProtocolError
 from ithaca.model.interface import ReplicaInfo, ShardInfo, awaited
 from ithaca.model.limits import ORDERING_REPLICAS_MAX, SHARD_NUMBER_MAX, SHARD_REPLICAS_MAX
@@ -42,9 +43,9 @@ class AsyncClusterAdmin(OrdererAdmin, NameAdmin, UserAdmin, awaited.Admin):
 
     async def add_shard(self, replicas: Sequence[str], *, masking: bool = False, shard: int | None = None) -> int:
         self._context.check()
-        addresses = _checked_addresses(replicas, masking)
-        if shard is not None and not 0 <= shard <= SHARD_NUMBER_MAX:
-            raise InvalidInput(f"shard is {shard}: use 0 to {SHARD_NUMBER_MAX}")
+        addresses = _checked_addresses(replicas, flag(masking, "masking"))
+        if shard is not None:
+            whole(shard, "shard", 0, SHARD_NUMBER_MAX)
         deadline, pauses, least = Deadline(self._context.timeout_s), Backoff(), 0
         while True:
             view = await self._order.fresh_view(deadline)
@@ -93,11 +94,11 @@ class AsyncClusterAdmin(OrdererAdmin, NameAdmin, UserAdmin, awaited.Admin):
         self, shard: int, *, grace_cuts: int = 0, grace: Duration = 0.0, wait: bool = True, force: bool = False
     ) -> None:
         self._context.check()
-        if not 0 <= shard <= SHARD_NUMBER_MAX:
-            raise InvalidInput(f"shard is {shard}: use 0 to {SHARD_NUMBER_MAX}")
+        whole(shard, "shard", 0, SHARD_NUMBER_MAX)
         grace_s = seconds(grace, "grace")
-        if grace_cuts < 0:
-            raise InvalidInput(f"a grace of {grace_cuts} cuts cannot be given: use 0 or more")
+        whole(grace_cuts, "grace_cuts")
+        flag(wait, "wait")
+        flag(force, "force")
         deadline = Deadline(self._context.timeout_s)
         until_us = (await self._order.tail(deadline)).time_us + int(grace_s * 1e6) if grace_s else 0
         for outcome in await self._order.propose(Finalize(shard, grace_cuts, until_us, force), deadline):
@@ -155,9 +156,8 @@ def _info(shard: Shard, lengths: dict[str, int]) -> ShardInfo:
 
 
 def _checked_addresses(replicas: Sequence[str], masking: bool) -> list[Address]:
-    if isinstance(replicas, str):
-        raise InvalidInput('replicas is one text: list the addresses, such as ["10.0.0.7:7610", "10.0.0.8:7610"]')
-    addresses = [parse_address(text) for text in replicas]
+    wanted = 'a list of addresses, such as ["10.0.0.7:7610", "10.0.0.8:7610"]'
+    addresses = [parse_address(text) for text in items(replicas, "replicas", wanted)]
     count = len(addresses)
     if not 1 <= count <= SHARD_REPLICAS_MAX:
         raise InvalidInput(f"a shard has 1 to {SHARD_REPLICAS_MAX} replicas, not {count}")

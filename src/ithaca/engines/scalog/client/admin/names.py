@@ -9,10 +9,12 @@ from ithaca.engines.scalog.ordering.entries import ExpireSession
 from ithaca.engines.scalog.ordering.outcomes import ExpiredSession
 from ithaca.engines.scalog.ordering.prepared.entries import ForgetWriter
 from ithaca.engines.scalog.ordering.prepared.outcomes import WriterForgotten
+from ithaca.model.arguments import text
 from ithaca.model.errors import DeadlineExceeded, NoSuchSession, NoSuchWriter
 from ithaca.model.interface import SessionInfo, WriterInfo
 from ithaca.model.parts import Published
 from ithaca.runtime.backoff import Backoff
+from ithaca.runtime.checks import check_session_name
 
 
 class NameAdmin:
@@ -30,6 +32,7 @@ class NameAdmin:
 
     async def expire_session(self, name: str) -> None:
         self._context.check()
+        check_session_name(name)
         deadline, pauses = Deadline(self._context.timeout_s), Backoff()
         was_asked = False
         while True:
@@ -57,6 +60,7 @@ class NameAdmin:
 
     async def forget_writer(self, writer: str) -> None:
         self._context.check()
+        text(writer, "writer", "the name of a writer")
         deadline, pauses = Deadline(self._context.timeout_s), Backoff()
         was_asked = False
         while True:

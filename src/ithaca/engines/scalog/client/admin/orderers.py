@@ -4,6 +4,7 @@ from ithaca.client.deadline import Deadline
 from ithaca.engines.scalog.client.context import Context
 from ithaca.engines.scalog.client.order import Order
 from ithaca.model.addresses import parse_address
+from ithaca.model.arguments import whole
 from ithaca.model.errors import AddressInUse, DeadlineExceeded, InvalidInput, IthacaError, Unavailable
 from ithaca.model.interface import OrdererInfo
 from ithaca.model.limits import RAFT_NUMBER_MAX
@@ -58,8 +59,7 @@ class OrdererAdmin:
 
     async def remove_orderer(self, orderer: int) -> None:
         self._context.check()
-        if not 1 <= orderer <= RAFT_NUMBER_MAX:
-            raise InvalidInput(f"orderer is {orderer}: use 1 to {RAFT_NUMBER_MAX}")
+        whole(orderer, "orderer", 1, RAFT_NUMBER_MAX)
         deadline = Deadline(self._context.timeout_s)
         await self._order.members(RemoveOrderer(orderer), deadline)
         await self._order.refresh(deadline)

@@ -14,6 +14,7 @@ from ithaca.engines.scalog.messages.order import AdmissionIs
 from ithaca.engines.scalog.ordering.entries import RemoveReplica
 from ithaca.engines.scalog.ordering.outcomes import RefusedEntry
 from ithaca.model.addresses import parse_address
+from ithaca.model.arguments import flag, whole
 from ithaca.model.errors import AddressInUse, DeadlineExceeded, InvalidInput, NoSuchReplica, ProtocolError, Unavailable
 from ithaca.model.health import ServerStatus
 from ithaca.model.server_place import ServerPlace
@@ -32,6 +33,8 @@ class ReplicaAdmin:
         self._order = context.order
 
     async def remove(self, shard: int, replica: int, *, force: bool = False) -> None:
+        _check_numbers(shard, replica)
+        flag(force, "force")
         await self._remove(shard, replica, None, force=force)
 
     async def _remove(self, shard: int, replica: int, successor: Address | None, *, force: bool) -> None:
@@ -69,11 +72,14 @@ class ReplicaAdmin:
 
     async def add(self, shard: int, address: str, timeout: float | None) -> int:
         at = parse_address(address)
+        _check_numbers(shard)
         _check_room(await self._shard(shard), at)
         return (await self._until(shard, at, ("added",), timeout)).replica
 
     async def replace(self, shard: int, replica: int, address: str, timeout: float | None) -> int:
-        at, known = parse_address(address), await self._shard(shard)
+        at = parse_address(address)
+        _check_numbers(shard, replica)
+        known = await self._shard(shard)
         if known.find(replica) is None and (replica > known.replica_last or not _has_room(known, at)):
             raise NoSuchReplica(f"there is no replica {replica} of shard {shard}: {_listed(known)}")
         admission = await self._until(shard, at, ("learning", "whole", "added"), timeout)
@@ -143,6 +149,11 @@ class ReplicaAdmin:
             return any(each["replica"] == replica and each["joined"] for each in found["replicas"])
         except (KeyError, TypeError, StopIteration) as error:
             raise ProtocolError(f"an orderer does not say who has joined: {error!r}") from error
+
+
+def _check_numbers(shard: int, replica: int = 0) -> None:
+    whole(shard, "shard")
+    whole(replica, "replica")
 
 
 def _is_complete(answer: ServerStatus) -> bool:

@@ -19,6 +19,7 @@ from ithaca.engines.scalog.ordering.prepared.outcomes import (
     PartsUnfit,
     PublishConflicts,
 )
+from ithaca.model.arguments import is_integer, items
 from ithaca.model.consumers import CommitPosition, refusal_error
 from ithaca.model.errors import (
     InvalidInput,
@@ -232,7 +233,7 @@ def checked_ttl(ttl: Duration) -> float:
 
 
 def check_publication(key: int, writer: str, owner: str) -> None:
-    if not isinstance(key, int) or isinstance(key, bool) or not 0 <= key <= PUBLISH_KEY_MAX:
+    if not is_integer(key) or not 0 <= key <= PUBLISH_KEY_MAX:
         raise InvalidInput(f"key is {key!r}: use an integer from 0 to {PUBLISH_KEY_MAX}, such as a batch's number")
     if not isinstance(writer, str) or not 0 < len(writer.encode()) <= WRITER_NAME_BYTES_MAX:
         raise InvalidInput(f"a writer's name has 1 to {WRITER_NAME_BYTES_MAX} bytes, not {writer!r}")
@@ -243,7 +244,7 @@ def check_publication(key: int, writer: str, owner: str) -> None:
 def checked_parts(parts: Iterable[Part]) -> list[Part]:
     """The parts, each a part, each once, and not too many."""
     found: list[Part] = []
-    for part in parts:
+    for part in items(parts, "parts", "a list of what prepare or finish gave"):
         if not isinstance(part, Part):
             raise InvalidInput(f"{part!r} is no prepared part: pass what prepare or finish gave")
         found.append(part)
