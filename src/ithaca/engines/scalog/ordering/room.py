@@ -50,6 +50,7 @@ def size_bytes(state: "OrderingState") -> int:
         + state.consumers.size_bytes
         + state.users.size_bytes
         + sum(LOST_LANE_BYTES + LOST_RANGE_BYTES * len(ranges) for ranges in state.lost.values())
+        + LOST_LANE_BYTES * len(state.unplaced)
         + sum(KEPT_CUT_BYTES + KEPT_RUN_BYTES * len(cut.keys) for cut in state.kept.values())
     )
 
