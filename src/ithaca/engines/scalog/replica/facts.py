@@ -153,6 +153,11 @@ class ReplicaFacts:
         settled = self._settled.length(lane) or 0
         return (settled, settled) if copy is None else (copy.durable, copy.runs_end)
 
+    def is_behind(self, lane: LaneId) -> bool:
+        """Whether something of a lane is waited for: records or positions that are not declared lost."""
+        copy = self._lanes.get(lane)
+        return copy is not None and copy.is_behind
+
     def session_name(self, producer_id: int) -> str | None:
         """The name of a session that lives in the own lane."""
         return self._appends.sessions.name_of(producer_id)

@@ -10,13 +10,16 @@ from ithaca.engines.scalog.ordering.entries import DeclareLost
 from ithaca.engines.scalog.ordering.outcomes import Outcome
 from ithaca.engines.scalog.ordering.state import OrderingState
 from ithaca.engines.scalog.server.orderer.ports import Submit
-from ithaca.model.errors import IthacaError, Overloaded, Unavailable
+from ithaca.model.errors import InvalidInput, IthacaError, Overloaded, Unavailable
 from ithaca.model.limits import ATTEMPT_TIMEOUT_S
 from ithaca.model.view import Replica
 from ithaca.runtime.connection import OnlyAnswers
 from ithaca.runtime.dialling import Said, dial
 
 _log = logging.getLogger("ithaca.orderer")
+
+_ANSWER_S = ATTEMPT_TIMEOUT_S / 3
+"""A replica has so long to be dialled, and so long to answer: whoever asks waits no longer for the leader."""
 
 Done = Callable[[list[Outcome]], None]
 Failed = Callable[[IthacaError], None]
@@ -71,14 +74,15 @@ class LossKeeping:
         return declared(lane, start, stop, state.lanes.ordered_length(lane) or 0, held)
 
     async def _held(self, replicas: Sequence[Replica], message: DeclareLoss) -> dict[int, HeldLength]:
-        """What each of the replicas holds; `Unavailable` when one does not say."""
+        """What each of the replicas holds; `InvalidInput` when one does not say."""
         answers = await asyncio.gather(*(self._ask(each, message) for each in replicas), return_exceptions=True)
         held: dict[int, HeldLength] = {}
         for replica, answer in zip(replicas, answers, strict=True):
             if isinstance(answer, IthacaError):
-                raise Unavailable(
-                    f"replica {message.lane.shard}/{replica.replica} at {replica.address} does not say what it holds of "
-                    f"lane {message.lane}: start it, or say that it is gone for good (without={replica.replica}): {answer}"
+                name, lane = f"{message.lane.shard}/{replica.replica}", message.lane
+                raise InvalidInput(  # whoever asks would try again what takes another decision
+                    f"replica {name} at {replica.address} does not say what it holds of lane {lane}: start it, or say "
+                    f"that it is gone for good (without={replica.replica}): {answer}"
                 )
             if isinstance(answer, BaseException):
                 raise answer
@@ -86,9 +90,9 @@ class LossKeeping:
         return held
 
     async def _ask(self, replica: Replica, message: DeclareLoss) -> HeldLength:
-        connection = await dial(replica.address, self._hello(), OnlyAnswers(), timeout=ATTEMPT_TIMEOUT_S)
+        connection = await dial(replica.address, self._hello(), OnlyAnswers(), timeout=_ANSWER_S)
         try:
-            answer = (await connection.request(GetHeldLength(message.lane), timeout=ATTEMPT_TIMEOUT_S)).message
+            answer = (await connection.request(GetHeldLength(message.lane), timeout=_ANSWER_S)).message
         finally:
             connection.abort()
         if not isinstance(answer, HeldLengthIs):

@@ -23,16 +23,13 @@ from ithaca.runtime.dialling import dial
 from ithaca.wire.batch import NOOPS, Batch, lane_seed, parse
 from ithaca.wire.positioned import PositionedBatch
 
-
 Ranges = tuple[tuple[int, int], ...]
 
 
 class Sink(Protocol):
     """Who takes what a stream brings."""
 
-    def received(
-        self, shard: int, pieces: list[Piece], up_to: int, view: int, strewn: Ranges = ()
-    ) -> None: ...
+    def received(self, shard: int, pieces: list[Piece], up_to: int, view: int, strewn: Ranges = ()) -> None: ...
 
     def gone(self, shard: int) -> None:
         """There is no such shard any more."""

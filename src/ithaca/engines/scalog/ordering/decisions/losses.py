@@ -24,7 +24,9 @@ class HeldLength(NamedTuple):
 def check_ordered(state: OrderingState, lane: LaneId, start: int, stop: int) -> None:
     """`InvalidInput` for what cannot be lost: it is not ordered, was trimmed, or may still be on its way."""
     if start >= stop:
-        raise InvalidInput(f"from {start} to {stop} there is nothing: say the first LSN that is gone, and the one behind")
+        raise InvalidInput(
+            f"from {start} to {stop} there is nothing: say the first LSN that is gone, and the one behind"
+        )
     if lane.shard not in state.shards.by_number:
         numbers = ", ".join(map(str, state.shards.by_number)) or "none"
         raise NoSuchShard(f"there is no shard {lane.shard}: the cluster has {numbers}")

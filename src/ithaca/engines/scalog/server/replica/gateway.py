@@ -164,6 +164,8 @@ class GatewayPeer:
     def _placed(self, connection: Connection, received: Received, message: GetSessionTail) -> None:
         lane = message.lane
         if not self._server.core.has_every_batch(lane) or self._held(lane).lane.state.has_holes:
+            if self._server.core.lost(lane):
+                raise Unavailable(f"records of lane {lane} are lost, and what the session did last: expire the session")
             raise Unavailable(f"lane {lane} is not closed and complete at this replica yet: ask again, or another")
         held = self._held(lane)
         placed = held.lane.state.sessions.placed_of(message.producer_id)
