@@ -11,7 +11,6 @@ from ithaca.engines.scalog.ordering.state import OrderingState
 from ithaca.model.errors import InvalidInput, NoSuchShard
 from ithaca.model.positions import LaneId
 
-
 Declared = tuple[int, int, int | None]
 
 
