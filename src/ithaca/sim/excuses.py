@@ -26,6 +26,7 @@ from ithaca.model.errors import (
     SequenceGap,
     SessionExpired,
     SessionFenced,
+    StorageError,
     StorageFull,
     Trimmed,
     Unavailable,
@@ -102,7 +103,7 @@ def is_explained(host: Host, error: Exception) -> bool:
         return host.was_flipped
     if isinstance(error, StorageFull) or number == errno.ENOSPC:
         return host.disk.lacked_space or host.disk.lacked_descriptors
-    if number == errno.EMFILE:
+    if type(error) is StorageError or number == errno.EMFILE:  # it could not open what it starts with
         return host.disk.lacked_descriptors
     if isinstance(error, WrongLane):  # its lane was closed, and it cannot write down that it goes on as its next boot
         return host.disk.lacked_space

@@ -29,8 +29,8 @@ def with_part_room(configuration: "Configuration") -> "Configuration":
         limits["LANE_PENDING_BYTES_MAX"] = random.choice((1, 1, 2)) * most
     # Drivers wait for their tasks with parts that live for an hour.
     if configuration.publishers and not configuration.drivers and random.random() < _CHANCE:
-        limits["PARTS_MAX"] = random.choice((12, 24, 60))
-        limits["PARTS_UNFINISHED_MAX"] = random.choice((3, 6))
+        limits["PARTS_MAX"] = random.choice((6, 9, 24))
+        limits["PARTS_UNFINISHED_MAX"] = random.choice((1, 3))
         if configuration.trims:
-            limits["PARTS_PUBLISHED_MAX"] = random.choice((4, 12))
+            limits["PARTS_PUBLISHED_MAX"] = random.choice((2, 5))
     return replace(configuration, limits=configuration.limits | limits)
