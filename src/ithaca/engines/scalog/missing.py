@@ -22,7 +22,7 @@ def missing_records(servers: Sequence[ServerStatus], order: _Words) -> list[Miss
             and each.status.get("shard") == number
             and each.state != "joining"  # it has not heard yet what is ordered
         }
-        replicas = [each["replica"] for each in shard["replicas"]]
+        replicas = [each["replica"] for each in shard["replicas"] if "replica" in each]
         there = [said[each] for each in replicas if each in said]
         silent = tuple(each for each in replicas if each not in said)
         found += _of_shard(there, silent) if there else ()
