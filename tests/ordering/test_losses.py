@@ -3,13 +3,17 @@
 import pytest
 from tests.ordering.building import Driver
 
+from ithaca.engines.scalog.messages.losing import DeclareLoss
 from ithaca.engines.scalog.ordering.decisions.losses import HeldLength, check_ordered, declared, is_declared
 from ithaca.engines.scalog.ordering.entries import CloseLane, DeclareLost, TrimTo
 from ithaca.engines.scalog.ordering.lost import Unplaced
 from ithaca.engines.scalog.ordering.outcomes import RangeLost
 from ithaca.engines.scalog.ordering.state import OrderingState
-from ithaca.model.errors import InvalidInput, NoSuchShard
+from ithaca.engines.scalog.server.rights import SCALOG_RULES
+from ithaca.model.errors import InvalidInput, NoSuchShard, NotAllowed
 from ithaca.model.positions import LaneId
+from ithaca.protocol.codec import Received, is_administrative
+from ithaca.users.caller import Caller
 
 Declared = tuple[int, int, int | None]
 
@@ -82,3 +86,10 @@ def test_an_end_without_positions_is_kept_until_it_is_trimmed_and_told_to_whoeve
         assert driver.reason(wrong) == "the lane does not end there"
     driver.apply(TrimTo(11))
     assert (driver.state.lost, driver.state.unplaced) == ({}, {})
+
+
+def test_a_declaration_takes_the_right_of_administrators_and_is_audited() -> None:
+    message = DeclareLoss(LaneId(0, 1, 3), 40, 100)
+    assert is_administrative(message)
+    with pytest.raises(NotAllowed, match="admin"):
+        SCALOG_RULES[DeclareLoss](Caller("somebody", lambda: None), Received(message, 1, False, b""))
