@@ -8,8 +8,13 @@ from tests.cli.command import ithaca as run
 from tests.cli.command import json_lines
 
 import ithaca
+import ithaca.aio
+from ithaca.client.deadline import Deadline
+from ithaca.engines.scalog.client.admin.admin import AsyncClusterAdmin
+from ithaca.engines.scalog.messages.losing import DeclareLoss
 from ithaca.engines.scalog.replica import reporting
 from ithaca.engines.scalog.server.orderer.server import OrdererServer
+from ithaca.model.positions import LaneId
 from ithaca.testing import Cluster
 
 REPLICAS = ("shard-0-replica-0", "shard-0-replica-1")
@@ -212,3 +217,19 @@ def cut_off(cluster: Cluster, name: str, lane: str) -> None:
             path.write_bytes(data[: end // 2 // 8 * 8])
         elif path.suffix in (".idx", ".index") or path.name == "synced":
             path.unlink()
+
+
+@pytest.mark.parametrize("engine", ["belfast", "raft"])
+def test_other_engines_say_that_they_have_none_of_it(engine: str) -> None:
+    with Cluster(replicas=1, engine=engine) as cluster, ithaca.connect(cluster.bootstrap, timeout=60) as log:
+        for ask in (log.admin.missing, lambda: log.admin.declare_lost("0-0-1", 0, 1)):
+            with pytest.raises(ithaca.Unsupported, match="declared lost: use a cluster with the engine scalog"):
+                ask()
+
+
+async def test_a_server_of_an_engine_that_has_none_of_it_refuses_a_declaration() -> None:
+    with Cluster(replicas=1, engine="belfast") as cluster:
+        async with ithaca.aio.connect(cluster.bootstrap, timeout=60) as log:
+            assert isinstance(log.admin, AsyncClusterAdmin)
+            with pytest.raises(ithaca.Unsupported):
+                await log.admin._order.ask(DeclareLoss(LaneId(0, 0, 1), 0, 1), Deadline(60))
