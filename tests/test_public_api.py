@@ -85,7 +85,7 @@ WAITING = {
     "consumer consumers reset_consumer delete_consumer change_consumers group_members beat_group",
     "Admin": "add_shard finalize_shard shards add_orderer remove_orderer orderers "
     "add_replica remove_replica replace_replica sessions expire_session writers forget_writer "
-    "units add_unit add_units replace_unit rebuild_units replace_sequencer "
+    "units add_unit add_units replace_unit rebuild_units replace_sequencer missing declare_lost "
     "users add_user rotate_token revoke_user grant withdraw limit_user",
     "ClusterLog": "append append_many submit submit_many flush read first tail trim session close "
     "prepare open_part publish publish_once renew abort append_to_shard write fill trim_position status "

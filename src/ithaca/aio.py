@@ -39,6 +39,7 @@ from ithaca.model.interface.awaited import (
 from ithaca.model.interface.shared import (
     Batch,
     ClusterStatus,
+    MissingInfo,
     OrdererInfo,
     ReplicaInfo,
     SessionInfo,

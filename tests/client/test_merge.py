@@ -211,3 +211,60 @@ def test_a_loss_is_told_in_its_place() -> None:
         assert [record.position for record in records_of(merge.take(100))] == [1, 2]
         assert (merge.take(100), merge.loss) == ([], loss)
         assert merge.position == 3
+
+
+STREWN = st.tuples(
+    st.lists(st.tuples(st.integers(0, 2), st.booleans(), st.integers(1, 3)), min_size=1, max_size=25),
+    st.integers(0, 1 << 30),
+)
+"""Stretches of a log: the shard, whether it has lost them, and how many records they are."""
+
+
+@given(STREWN)
+def test_what_no_shard_has_is_lost_where_records_are_strewn(
+    drawn: tuple[list[tuple[int, bool, int]], int],
+) -> None:
+    stretches, seed = drawn
+    chance = random.Random(seed)
+    position, there, gone = 1, list[int](), list[int]()
+    sent: dict[int, list[tuple[int, int]]] = {0: [], 1: [], 2: []}
+    for shard, is_lost, count in stretches:
+        (gone if is_lost else there).extend(range(position, position + count))
+        if not is_lost:
+            sent[shard].append((position, count))
+        position += count
+    at, found, lost = 1, list[int](), list[int]()
+    while at < position:
+        merge = Merge(at, position, is_filtered=False)
+        merge.know(1, sent)
+        told = dict.fromkeys(sent, at)
+        while not merge.is_finished and merge.loss is None:
+            shard = chance.choice([each for each in sent if told[each] < position])
+            up_to = chance.randint(told[shard] + 1, position)
+            pieces = [
+                piece(shard, max(start, told[shard]), min(start + count, up_to) - max(start, told[shard]))
+                for start, count in sent[shard]
+                if start < up_to and told[shard] < start + count
+            ]
+            strewn = [(max(1, told[shard]), up_to)] if gone and shard == 0 else []
+            merge.receive(shard, pieces, up_to, 1, strewn)
+            told[shard] = up_to
+            while taken := merge.take(1 << 20):
+                found += [record.position for record in records_of(taken)]
+        if merge.loss is None:
+            break
+        assert merge.loss.start == merge.position
+        lost += range(merge.loss.start, merge.loss.stop)
+        at = merge.loss.stop
+    assert (found, lost) == (there, gone)
+
+
+def test_whoever_filters_is_told_of_all_places_that_lost_records_may_have_had() -> None:
+    merge = Merge(1, 20, is_filtered=True)
+    merge.know(1, [0, 1])
+    merge.receive(0, [piece(0, 2, 1)], 20, 1, [(4, 9)])
+    merge.receive(1, [piece(1, 3, 1), piece(1, 6, 1)], 5, 1)
+    assert [each.start for each in merge.take(1 << 20)] == [2, 3]
+    assert merge.take(1 << 20) == []
+    assert isinstance(merge.loss, Lost)
+    assert (merge.loss.start, merge.loss.stop) == (4, 9)

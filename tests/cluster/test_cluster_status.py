@@ -152,6 +152,27 @@ def test_warnings_of_clocks_and_of_what_retention_is_about_to_trim() -> None:
     assert ClusterStatus([orderer(1, clocks=clocks, retention=trims)]).health.warnings == [], "only a leader knows"
 
 
+def test_records_that_no_replica_has_are_named_with_what_can_be_done() -> None:
+    def holding(number: int, durable: int, placed: int, **said: Any) -> ServerStatus:
+        lane = {"lane": "0-1-3", "open": False, "durable": durable, "placed": placed, "ordered": 9, "behind": True}
+        return replica(number, role="replica", shard=0, replica=number, lanes=[lane | said])
+
+    what = "records of lane 0-1-3 from LSN {} to 8 are ordered, and on no replica that answers: {}"
+    declare = "if no disk or backup has them, say so with ithaca shard lost 0-1-3 {} 9"
+    settled = replica(1, role="replica", shard=0, replica=1)
+    for servers, problems in (
+        ([holding(0, 4, 9), holding(1, 6, 2)], [what.format(6, declare.format(6))]),
+        ([holding(0, 9, 3), holding(1, 6, 2)], [what.format(3, declare.format(3))]),
+        ([holding(0, 4, 9), silent(HEALTHY[3])], [what.format(4, "start 0/1, which may have them")]),
+        ([holding(0, 4, 9), settled], []),
+        ([holding(0, 4, 9), holding(1, 9, 9)], []),
+        ([holding(0, 4, 9, behind=False), holding(1, 4, 9, behind=False)], []),
+        ([holding(0, 4, 9, open=True), holding(1, 4, 9, open=True)], []),
+    ):
+        found = ClusterStatus([*HEALTHY[:2], *servers]).problems()
+        assert [each for each in found if "records" in each] == problems
+
+
 def test_lanes_are_listed_with_what_each_server_holds() -> None:
     ours = {"lane": "0-0-10", "open": True, "durable": 7, "ordered": 5}
     other = {"lane": "0-0-2", "open": False, "durable": 3, "ordered": 3}

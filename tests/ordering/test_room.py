@@ -103,6 +103,7 @@ def filled() -> OrderingState:
         state.parts.writers.note(Published(writer, limits.PUBLISH_KEY_MAX, writer, LATE, LATE), LATE)
     for lane in lanes(limits.ORDERING_LOST_RANGES_MAX):
         state.lost[lane] = ((limits.LANE_RECORDS_MAX - 2, limits.LANE_RECORDS_MAX),)
+        state.unplaced[lane] = limits.LANE_RECORDS_MAX - 1
     consumers = []
     for number in range(limits.CONSUMERS_MAX):
         name = f"{number:0{limits.CONSUMER_NAME_BYTES_MAX}}"
@@ -128,7 +129,7 @@ def test_every_single_table_is_covered() -> None:
     full, empty = filled(), OrderingState()
     empty.configuration = CONFIGURATION
     base, base_bytes = len(empty.snapshot()), empty.size_bytes
-    for table in ("lanes", "shards", "sessions", "parts", "lost", "kept", "consumers", "users"):
+    for table in ("lanes", "shards", "sessions", "parts", "lost", "unplaced", "kept", "consumers", "users"):
         state = OrderingState()
         state.configuration = CONFIGURATION
         setattr(state, table, getattr(full, table))
@@ -141,7 +142,7 @@ def test_the_tables_with_limits_of_their_own_leave_room() -> None:
         + (room.PART_BYTES + room.LAST_PART_BYTES) * limits.PARTS_MAX
         + room.WRITER_BYTES * limits.WRITERS_MAX
         + USER_BYTES * USERS_MAX
-        + (room.LOST_LANE_BYTES + room.LOST_RANGE_BYTES) * limits.ORDERING_LOST_RANGES_MAX
+        + (room.LOST_LANE_BYTES + room.LOST_RANGE_BYTES + room.UNPLACED_LANE_BYTES) * limits.ORDERING_LOST_RANGES_MAX
         + room.KEPT_RUN_BYTES * (limits.ORDERING_RUNS_UNSYNCED_MAX + limits.ORDERING_REPLICAS_MAX)
         + room.KEPT_CUT_BYTES * limits.ORDERING_CUTS_UNSYNCED_MAX
         + limits.ORDERING_VIEW_BYTES_MAX

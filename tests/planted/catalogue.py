@@ -9,6 +9,7 @@ from tests.planted.consumers import CONSUMERS
 from tests.planted.corfu import CORFU
 from tests.planted.corfu_changes import CORFU_CHANGES
 from tests.planted.corfu_flows import CORFU_FLOWS
+from tests.planted.descriptors import DESCRIPTORS
 from tests.planted.groups import GROUPS
 from tests.planted.lanes import LANES
 from tests.planted.names import NAMES
@@ -26,6 +27,7 @@ from tests.planted.told import TOLD
 BUGS: tuple[Bug, ...] = (
     *(*RAFT, *ORDER, *PARTS, *NAMES, *REPLACING, *REPLICA, *STORAGE, *CLIENT, *SHARDS, *TOLD, *CLOCKS, *CONNECTIONS),
     *LANES,
+    *DESCRIPTORS,
     *SILENCE,
     *RAFT_LOG,
     *CORFU,

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 
 from ithaca.engines.scalog.messages import aggregation as a
-from ithaca.engines.scalog.messages import appending, copying, listing, order, reading, reporting, requests
+from ithaca.engines.scalog.messages import appending, copying, listing, losing, order, reading, reporting, requests
 from ithaca.engines.scalog.messages.places import LocateRecords, RecordLocations
 from ithaca.engines.scalog.ordering.cut_slices import CutPart
 from ithaca.engines.scalog.ordering.entries import CloseLane
@@ -207,6 +207,9 @@ EXAMPLES: tuple[msgspec.Struct, ...] = (
     requests.AddShard(3, 0, False, ((0, AT),)),
     requests.FinalizeShard(3, 2, 9, True),
     requests.DismissReplica(3, 1, 0),
+    losing.DeclareLoss(LaneId(0, 1, 3), 40, 100, (1,)),
+    losing.GetHeldLength(LaneId(0, 1, 3)),
+    losing.HeldLengthIs(40, 30),
     order.Applied(OUTCOMES),
     order.GetSession(5),
     order.SessionIs(SESSION),

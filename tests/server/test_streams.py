@@ -39,6 +39,9 @@ class Order:
     def lost(self, lane: LaneId) -> tuple[tuple[int, int], ...]:
         return self.ranges
 
+    def strewn(self) -> tuple[tuple[int, int], ...]:
+        return ()
+
 
 class Sent:
     """A connection whose peer reads everything at once, or not before it is let."""

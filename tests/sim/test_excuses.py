@@ -12,6 +12,7 @@ from ithaca.model.errors import (
     InvalidInput,
     IthacaError,
     NoSuchShard,
+    StorageError,
     StorageFull,
     Trimmed,
     Unavailable,
@@ -49,6 +50,18 @@ def test_damage_is_met_where_a_bit_was_flipped(world: World) -> None:
     host.flip_bit("/lanes/some", 1, 1)
     assert is_explained(host, Corrupt("bad bytes"))
     assert is_allowed(world, Corrupt("bad bytes"), "read")
+
+
+def test_a_server_without_descriptors_may_end_when_it_starts_and_refuse_what_needs_a_file(world: World) -> None:
+    host = _replica(world)
+    errors = (StorageError("Too many open files"), OSError(errno.EMFILE, "too many open files"), StorageFull("no file"))
+    assert not any(is_explained(host, error) for error in errors)
+    host.disk.lacks_descriptors = True
+    with pytest.raises(OSError, match="Too many open files"):
+        host.disk.open("/some", create=True)
+    assert all(is_explained(host, error) for error in errors)
+    assert is_allowed(world, StorageFull("no file"), "append")
+    assert not is_explained(host, Fenced("a sync failed")), "nothing was in doubt"
 
 
 def test_space_is_missed_where_there_was_none(world: World) -> None:

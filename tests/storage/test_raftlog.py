@@ -284,6 +284,40 @@ def test_a_full_disk_takes_nothing_away_where_zeros_were_written_ahead(crash: bo
     assert sorted(refused, reverse=True) == refused, "a disk with more space takes all that one with less takes"
 
 
+def test_a_snapshot_without_a_descriptor_for_it_is_refused_and_can_be_repeated() -> None:
+    """It is nothing to fence a server for: nothing was written, and nothing that was is in doubt."""
+    disk, log, states = filled()
+    effect = Persist(4, HardState(3), Snapshot(5, 2), entries(6, 9, 2))
+    disk.lacks_descriptors = True
+    with pytest.raises(StorageFull, match="open more files"):
+        log.persist(effect)
+    log.persist(Persist(4, None, None, entries(6, 7, 2)))  # what needs no file goes on
+    disk.lacks_descriptors = False
+    log.persist(effect)
+    model = DurableModel(states[-1])
+    model.persisted(Persist(4, None, None, entries(6, 7, 2)))
+    model.persisted(effect)
+    assert reopened(disk) == model.state
+
+
+def test_a_snapshot_goes_on_without_a_descriptor_for_its_new_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    disk, log, states = filled()
+    rename, effect = disk.rename, Persist(4, HardState(3), Snapshot(5, 2), entries(6, 9, 2))
+
+    def renamed(old: str, new: str) -> None:
+        rename(old, new)
+        disk.lacks_descriptors = True
+
+    monkeypatch.setattr(disk, "rename", renamed)
+    log.persist(effect)
+    log.persist(Persist(5, None, None, entries(9, 10, 2)))
+    disk.lacks_descriptors = False
+    model = DurableModel(states[-1])
+    model.persisted(effect)
+    model.persisted(Persist(5, None, None, entries(9, 10, 2)))
+    assert reopened(disk) == model.state
+
+
 def test_small_groups_are_written_where_zeros_stand() -> None:
     disk, log = made(zero_ahead_bytes=600)
     sizes = set()

@@ -103,3 +103,27 @@ def test_closing_on_a_full_disk_needs_no_space() -> None:
         disk.crash(random)
         disk.capacity_bytes = None
         check(open_lane(disk), written, random)
+
+
+def test_a_lane_that_may_open_no_file_refuses_what_needs_one_and_goes_on_later() -> None:
+    refused = 0
+    for seed in SEEDS[:20]:
+        random = Random(seed)
+        disk, source = SimDisk(), Source(random)
+        make_lane(disk)
+        opened, written = open_lane(disk), list[Written]()
+        for _ in range(6):
+            disk.lacks_descriptors = not disk.lacks_descriptors
+            for _ in range(20):
+                group = entries(source, opened)
+                try:
+                    write(opened, group)
+                    written += group
+                except StorageFull:
+                    assert disk.lacks_descriptors
+                    refused += 1
+        disk.lacks_descriptors = False
+        check(opened, written, random)
+        disk.crash(random)
+        check(open_lane(disk), written, random)
+    assert refused

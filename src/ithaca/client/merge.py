@@ -12,6 +12,10 @@ What holds:
 2. Unfiltered, no record is passed over: what comes out follows what came out before.
 3. Filtered, nothing is passed on, nor passed over, before every shard's watermark.
 4. A loss is told in its place, and nothing that is behind it comes out.
+
+A shard that has lost records may not know any more where they stood, only between which positions: they are *strewn*
+there. Without a filter they are where no shard has a record, although each has said that it has nothing before that.
+With one nobody can tell, so that all of these positions count as lost.
 """
 
 from collections import deque
@@ -57,6 +61,8 @@ class Merge:
         self._stop = stop
         self._is_filtered = is_filtered
         self._view = 0
+        self._strewn: list[tuple[int, int]] = []
+        """Between which positions records were lost, in order."""
         self._shards: dict[int, _Shard] = {}
 
     @property
@@ -96,11 +102,20 @@ class Merge:
         least = min((state.up_to for state in self._shards.values()), default=0)
         return [shard for shard, state in self._shards.items() if not state.pieces and state.up_to == least]
 
-    def receive(self, shard: int, pieces: list[Piece], up_to: int, view: int) -> None:
-        """A shard has sent these, in order, and has nothing else below `up_to`, where this view holds."""
+    def receive(
+        self,
+        shard: int,
+        pieces: list[Piece],
+        up_to: int,
+        view: int,
+        strewn: Iterable[tuple[int, int]] = (),
+    ) -> None:
+        """A shard has sent these, in order, and has nothing else below `up_to`, where this view holds; but between the
+        positions that are `strewn` it has lost records, and does not know where they stood."""
         state = self._shards.get(shard)
         if state is None:
             return
+        self._strewn = sorted({*self._strewn, *strewn})
         state.pieces += pieces
         if view <= self._view:
             state.up_to = max(state.up_to, up_to)
@@ -113,6 +128,9 @@ class Merge:
         size = 0
         while size < bytes_max:
             found = self._nearest()
+            if self._strewn and (gone := self._gone(found)) is not None:
+                self.position = max(self.position, gone[0])
+                break
             if found is None or not self._is_next(found.pieces[0]):
                 if found is None or found.pieces[0].start >= self._watermark():
                     self.position = max(self.position, self._watermark())
@@ -130,7 +148,23 @@ class Merge:
     def loss(self) -> Lost | None:
         """What is lost where the next record should be."""
         found = self._nearest()
+        if self._strewn and (gone := self._gone(found)) is not None:
+            return Lost.among(*gone) if self._is_filtered else Lost.at(*gone)
         return found.pieces[0].lost if found is not None and self._is_next(found.pieces[0]) else None
+
+    def _gone(self, nearest: _Shard | None) -> tuple[int, int] | None:
+        """The positions that are lost, or may be, if they come before the next record."""
+        while self._strewn and self._strewn[0][1] <= self.position:
+            del self._strewn[0]
+        stop = self._watermark()
+        if nearest is not None:
+            piece = nearest.pieces[0]
+            stop = min(stop, piece.start if self._is_filtered or piece.lost is not None else piece.follows)
+        for low, high in self._strewn:
+            start = max(low, self.position)
+            if start < stop:
+                return start, (high if self._is_filtered else min(high, stop))
+        return None
 
     def _nearest(self) -> _Shard | None:
         """The shard that has the first of the pieces that are here."""

@@ -26,12 +26,14 @@ class Feature(Enum):
     POSITIONS = "positions that are written, filled or trimmed one by one"
     CONSUMERS = "named consumers"
     USERS = "users with rights of their own"
+    LOSSES = "ordered records that are declared lost"
     AGGREGATORS = "aggregators between replicas and the leader"
 
 
 FEATURES: dict[EngineName, frozenset[Feature]] = {
     DEFAULT_ENGINE: frozenset(Feature) - {Feature.SPECULATION, Feature.POSITIONS, Feature.UNITS},
-    "belfast": frozenset(Feature) - {Feature.DENSE, Feature.POSITIONS, Feature.UNITS, Feature.AGGREGATORS},
+    "belfast": frozenset(Feature)
+    - {Feature.DENSE, Feature.POSITIONS, Feature.UNITS, Feature.AGGREGATORS, Feature.LOSSES},
     "raft": frozenset(
         {Feature.SESSIONS, Feature.TRIM, Feature.ORDERERS, Feature.DENSE, Feature.CONSUMERS, Feature.USERS}
     ),

@@ -171,6 +171,27 @@ class Lost(PositionError):
         self.start = start
         self.stop = stop
 
+    @classmethod
+    def among(cls, start: int, stop: int) -> "Lost":
+        """Of what is told with a filter, or of one shard, where nobody can say which of the positions it is."""
+        return cls(
+            f"some of positions {start} to {stop - 1} were ordered, and no replica holds their records any more, nor "
+            "where they stood: whoever reads all shards without a filter is told which they are, and gets the others; "
+            f"or go on at position {stop}",
+            start=start,
+            stop=stop,
+        )
+
+    @classmethod
+    def at(cls, start: int, stop: int) -> "Lost":
+        """Of all of these positions."""
+        return cls(
+            f"positions {start} to {stop - 1} were ordered, and no replica holds their records any more: go on at "
+            f"position {stop}",
+            start=start,
+            stop=stop,
+        )
+
 
 class EmptyPosition(PositionError):
     """The position holds no record and never will: not every engine gives each position one.

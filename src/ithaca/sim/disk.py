@@ -128,9 +128,13 @@ class SimDisk:
 
     def __init__(self, *, capacity_bytes: int | None = None) -> None:
         self.capacity_bytes = capacity_bytes
+        """Sizes of all files together; None for no bound. May be changed at any time."""
         self.lacked_space = False
         """Whether something was refused because there was no space."""
-        """Sizes of all files together; None for no bound. May be changed at any time."""
+        self.lacks_descriptors = False
+        """Whether no file can be opened now."""
+        self.lacked_descriptors = False
+        """Whether some file could not be opened for that."""
         self.boot = 0
         """Counts kills and crashes; handles of an earlier boot are stale."""
         self.operations = 0
@@ -145,6 +149,9 @@ class SimDisk:
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> SimFile:
         name = _normal(path)
+        if self.lacks_descriptors:
+            self.lacked_descriptors = True
+            raise _error(errno.EMFILE, name)
         if create and name not in self._names:
             self._change(name, _link(name, Inode()))
         return SimFile(self, name, self._file(name), writable)

@@ -27,6 +27,7 @@ from ithaca.model.errors import (
     SequenceGap,
     SessionExpired,
     SessionFenced,
+    StorageError,
     StorageFull,
     Trimmed,
     Unavailable,
@@ -93,7 +94,7 @@ def is_allowed(world: "World", error: IthacaError, call: str) -> bool:
         return False
     if isinstance(error, StorageFull):
         return any(
-            host.disk.lacked_space
+            host.disk.lacked_space or host.disk.lacked_descriptors
             for host in world.hosts.values()
             if call in _APPENDING or (host.place is not None and host.place.role == "orderer")
         )
@@ -108,7 +109,9 @@ def is_explained(host: Host, error: Exception) -> bool:
     if isinstance(error, Corrupt):
         return host.was_flipped
     if isinstance(error, StorageFull) or number == errno.ENOSPC:
-        return host.disk.lacked_space
+        return host.disk.lacked_space or host.disk.lacked_descriptors
+    if type(error) is StorageError or number == errno.EMFILE:  # it could not open what it starts with
+        return host.disk.lacked_descriptors
     if isinstance(error, WrongLane):  # its lane was closed, and it cannot write down that it goes on as its next boot
         return host.disk.lacked_space
     if isinstance(error, InvalidInput):  # it forgot how often it was started

@@ -80,6 +80,8 @@ class SimNetwork:
         self.listeners: dict[tuple[str, int], tuple[Process, Callable[[], Any]]] = {}
         self.dark_hosts: set[str] = set()
         """Hosts without power: nothing answers there, not even a refusal."""
+        self.exhausted: set[str] = set()
+        """Hosts whose server may have no more connections."""
         self._random = random
         self._cut: dict[tuple[str, str], int] = {}
         self._cuts = 0
@@ -187,7 +189,12 @@ class SimNetwork:
         if made.done() or not process.is_alive:
             return
         ours, theirs = process.host, address[0]
-        if theirs in self.dark_hosts or self.is_cut(ours, theirs) or self.is_cut(theirs, ours):
+        if ours in self.exhausted:
+            nothing_left = OSError(errno.EMFILE, "too many open files")
+            self.scheduler.plan(self.delay_ns(), process, lambda: _refuse(made, nothing_left))
+            return
+        is_cut = theirs in self.dark_hosts or self.is_cut(ours, theirs) or self.is_cut(theirs, ours)
+        if is_cut or theirs in self.exhausted:  # what is not accepted waits in the kernel
             self.scheduler.plan(_DIAL_AGAIN_NS, None, lambda: self._dial(process, factory, address, made))
             return
         found = self.listeners.get(address)

@@ -15,6 +15,10 @@ from typing import Protocol
 from ithaca.model.limits import IOV_MAX
 from ithaca.model.records import Buffer
 
+NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
+"""What opening a file fails with when this process, or the machine, has too many open: nothing was done, and later it
+works."""
+
 _PAGE_BYTES = mmap.PAGESIZE
 _ZEROS = memoryview(bytes(_PAGE_BYTES))
 

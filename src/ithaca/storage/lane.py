@@ -27,7 +27,7 @@ from ithaca.model.errors import Fenced, StorageError, StorageFull
 from ithaca.model.limits import CHECKPOINT_BYTES, LANE_SESSIONS_GONE_MAX, RECYCLED_SEGMENTS_MAX, SEGMENT_BYTES_MAX
 from ithaca.model.positions import LaneId
 from ithaca.model.records import Buffer, Durability
-from ithaca.storage.disk import Disk
+from ithaca.storage.disk import NO_DESCRIPTORS, Disk
 from ithaca.storage.reader import LaneReader
 from ithaca.storage.recovery import NEW_SUFFIX, Inspected, inspect, settle
 from ithaca.storage.segment import Segment, SegmentWriter, index_name_of, name_of
@@ -388,4 +388,9 @@ class Lane(LaneReader):
 def _translated(error: OSError, path: str) -> StorageError:
     if error.errno in _FULL:
         return StorageFull(f"no space is left for {path}: the append did not happen; free some space and repeat it")
+    if error.errno in NO_DESCRIPTORS:
+        return StorageFull(
+            f"no file can be opened in {path} ({error.strerror}): the append did not happen; let this process open "
+            "more files, and repeat it"
+        )
     return StorageError(f"writing {path} failed: {error.strerror}")

@@ -52,7 +52,7 @@ from ithaca.model.limits import GROUP_BYTES_MAX, ZERO_GROUP_BYTES_MAX
 from ithaca.raft.events import Persist
 from ithaca.raft.log import entry_bytes
 from ithaca.raft.messages import DurableState, Entry, HardState, Snapshot
-from ithaca.storage.disk import Disk, File, write_zeros
+from ithaca.storage.disk import NO_DESCRIPTORS, Disk, File, write_zeros
 
 VERSION = 1
 FILE_NAME = "raft.log"
@@ -206,21 +206,34 @@ class RaftLog:
             self._written, self._is_short = end, False
             self._write_zeros(file, end)
         except OSError as error:
-            if not _is_full(error):
+            if not _is_full(error) and error.errno not in NO_DESCRIPTORS:
                 self._fence(error)
             if self._disk.exists(path):
                 self._disk.remove(path)
+            if error.errno in NO_DESCRIPTORS:
+                raise StorageFull(
+                    f"{path} cannot be opened ({error.strerror}): let this process open more files"
+                ) from error
             raise StorageFull(f"{path}: no space for {end} bytes; free some") from error
         final = posixpath.join(self._directory, FILE_NAME)
         try:
             file.sync()
             self._disk.rename(path, final)
             self._disk.sync_directory(self._directory)
-            self._file = self._disk.open(final)
         except OSError as error:
             self._fence(error)
+        self._file = self._opened_again(file, final)
         self._generation, self._end = generation, end
         self._mark()
+
+    def _opened_again(self, file: File, path: str) -> File:
+        """The file by the name that it has now; without a descriptor for that as it was opened before."""
+        try:
+            return self._disk.open(path)
+        except OSError as error:
+            if error.errno not in NO_DESCRIPTORS:
+                self._fence(error)
+            return file
 
     def _fence(self, error: OSError) -> NoReturn:
         self._fenced = True

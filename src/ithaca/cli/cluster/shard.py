@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ithaca.cli.cluster import replicas
+from ithaca.cli.cluster import losses, replicas
 from ithaca.cli.cluster.listing import add_list_command
 from ithaca.cli.cluster.target import RunningCluster
 from ithaca.cli.option_groups import with_groups
@@ -27,10 +27,11 @@ LIST_EXAMPLES = examples("ithaca shard list", "ithaca shard list -b 10.0.0.11:76
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Add, finalize and list the shards of a cluster that runs.",
+    help="Add, finalize and list the shards of a cluster that runs, and say what of them is lost.",
     epilog=examples("ithaca shard list", "ithaca shard add", "ithaca shard finalize 0", "ithaca shard replicas list"),
 )
 app.add_typer(replicas.app, name="replicas")
+losses.add_commands(app)
 
 
 @app.command(epilog=ADD_EXAMPLES)

@@ -16,6 +16,7 @@ from ithaca.model.interface import awaited
 from ithaca.model.interface.shared import (
     ClusterStatus,
     Consumed,
+    MissingInfo,
     OrdererInfo,
     SessionInfo,
     ShardInfo,
@@ -90,6 +91,12 @@ class SyncAdmin(interface.Admin):
 
     def shards(self) -> tuple[ShardInfo, ...]:
         return self._portal.run(lambda: self._twin.shards())
+
+    def missing(self) -> tuple[MissingInfo, ...]:
+        return self._portal.run(lambda: self._twin.missing())
+
+    def declare_lost(self, lane: str, start: int, stop: int, *, without: Sequence[int] = ()) -> None:
+        self._portal.run(lambda: self._twin.declare_lost(lane, start, stop, without=without))
 
     def add_orderer(self, address: str) -> int:
         return self._portal.run(lambda: self._twin.add_orderer(address))

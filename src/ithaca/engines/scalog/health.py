@@ -8,6 +8,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from msgspec.structs import astuple
+
+from ithaca.engines.scalog.missing import missing_records
 from ithaca.model.health import Health, ServerStatus
 from ithaca.model.limit_use import limit_warnings
 from ithaca.model.limits import CLOCK_WARNED_S
@@ -28,6 +31,7 @@ def health(servers: Sequence[ServerStatus]) -> Health:
             *_of_servers(servers, _best_informed(servers)),
             *_of_order(leader),
             *_of_shards(servers, _best_informed(servers)),
+            *_missing(servers, _best_informed(servers)),
             *_of_logs(logs),
         ],
         warnings=[
@@ -145,6 +149,17 @@ def _of_shards(servers: Sequence[ServerStatus], order: _Words) -> Iterable[str]:
             yield f"shard {number} orders nothing: {why}{_instead(number, order)}"
         elif shard["phase"] == "live" and not any(each["open"] for each in shard["replicas"]):
             yield f"shard {number} takes no appends: none of its replicas has an open lane"
+
+
+def _missing(servers: Sequence[ServerStatus], order: _Words) -> Iterable[str]:
+    """Records that are ordered, and that nobody has who could give them to the others."""
+    for lane, start, stop, silent in map(astuple, missing_records(servers, order)):
+        what = f"records of lane {lane} from LSN {start} to {stop - 1} are ordered, and on no replica that answers"
+        if silent:
+            names = ", ".join(f"{lane.partition('-')[0]}/{replica}" for replica in silent)
+            yield f"{what}: start {names}, which may have them"
+        else:
+            yield f"{what}: if no disk or backup has them, say so with ithaca shard lost {lane} {start} {stop}"
 
 
 def _silent(shard: _Words, servers: Iterable[ServerStatus]) -> list[int]:

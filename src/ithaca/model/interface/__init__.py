@@ -17,6 +17,7 @@ from ithaca.model.interface.blocking.speculation import Speculation
 from ithaca.model.interface.shared import (
     Batch,
     ClusterStatus,
+    MissingInfo,
     OrdererInfo,
     ReplicaInfo,
     SessionInfo,
@@ -35,6 +36,7 @@ __all__ = [
     "Consumer",
     "Consuming",
     "Log",
+    "MissingInfo",
     "OrdererInfo",
     "PartWriter",
     "Pending",

@@ -99,6 +99,22 @@ class ShardInfo(msgspec.Struct, frozen=True):
     records: int = 0
 
 
+class MissingInfo(msgspec.Struct, frozen=True):
+    """Ordered records that no replica has which answers: those of the LSNs `[start, stop)` of a lane.
+
+    `silent` are the replicas of its shard that do not say what they have. Where there are none, only a disk that is not
+    in use, or a backup, can have the records.
+
+    >>> MissingInfo(lane="0-1-3", start=40, stop=100).stop
+    100
+    """
+
+    lane: str
+    start: int
+    stop: int
+    silent: tuple[int, ...] = ()
+
+
 class OrdererInfo(msgspec.Struct, frozen=True):
     """One ordering server. It votes once it has kept up with the others; one of those that vote leads.
 

@@ -6,22 +6,27 @@ key, in parts that it has still or prepares again, until it is told where they a
 
 import asyncio
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
-from ithaca.model.errors import IthacaError, PartGone, PublishConflict
+from ithaca.model.errors import IthacaError, Overloaded, PartGone, PublishConflict
 from ithaca.model.interface.awaited import ClusterLog
 from ithaca.model.parts import Part, Published
 from ithaca.proof import payload
 from ithaca.sim.clients.connecting import AGAIN_S, connected
 from ithaca.sim.clients.producers import KEYS
+from ithaca.sim.clients.readers import trim_is_seen
 from ithaca.sim.process import Process
 
 if TYPE_CHECKING:
     from ithaca.sim.world import World
 
 _DAWDLE_S = 0.1
-_TTLS_S = (1.0, 4.0, 3600.0)
+_TTLS_S = (1.0, 4.0)
+_LONG_S = 3600.0
+_SHORT_OF_ROOM_S = 20.0
+"""Where there is room for few parts, those of a client that was killed must not have it for long."""
 _MEDDLES = 0.25
 _ONCE = 0.3
 _SLOW = 0.2
@@ -75,7 +80,19 @@ class Publisher:
             except IthacaError as error:
                 self._world.met(error, "publish")
                 await asyncio.sleep(AGAIN_S)
+                if isinstance(error, Overloaded) and "PARTS_PUBLISHED_MAX" in self._world.configuration.limits:
+                    await self._make_room(log)
             await asyncio.sleep(random.uniform(0, 4 * self._world.configuration.pause_between_appends_s))
+
+    async def _make_room(self, log: ClusterLog) -> None:
+        """Trim what is published, as operators do who are told that there is too much of it."""
+        world = self._world
+        try:
+            before = await world.recorder.tail(log.tail())
+            await world.recorder.trim(before, partial(log.trim, before), lambda: trim_is_seen(world, before))
+            world.count("room made for parts")
+        except IthacaError as error:
+            world.met(error, "trim")
 
     def _new(self, random: Random) -> _Publication:
         self._key += random.randint(1, 3)
@@ -123,7 +140,8 @@ class Publisher:
         most = self._world.configuration.record_bytes_max
         values = [payload.encode(session, seq + row, sizes.randint(payload.HEAD_BYTES, most)) for row in range(count)]
         keys = [random.choice(KEYS)] * count if random.random() < 0.5 else None
-        ttl_s = random.choice(_TTLS_S) if self._is_troubled else _TTLS_S[-1]
+        longest_s = _LONG_S if "PARTS_MAX" not in self._world.configuration.limits else _SHORT_OF_ROOM_S
+        ttl_s = random.choice((*_TTLS_S, longest_s)) if self._is_troubled else longest_s
         if random.random() < 0.3:
             return await log.prepare(values, keys=keys, ttl=ttl_s)
         async with await log.open_part(ttl=ttl_s) as writer:

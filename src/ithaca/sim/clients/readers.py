@@ -182,15 +182,15 @@ class Reader:
             try:
                 first, tail = await recorder.first(log.first()), await recorder.tail(log.tail())
                 before = random.randint(first, max(first, (first + tail) // 2))
-                await recorder.trim(before, partial(log.trim, before), partial(self._is_seen, before))
+                await recorder.trim(before, partial(log.trim, before), partial(trim_is_seen, self._world, before))
                 await self._read(log, random.randint(1, before), 0)
             except IthacaError as error:
                 self._world.met(error, "trim")
 
-    def _is_seen(self, before: int) -> bool:
-        """Whether every replica that runs knows of a trim that has returned."""
-        world = self._world
-        return all(world.simulation.knows_trim(host, before) for host in world.replicas() if host.is_up)
+
+def trim_is_seen(world: "World", before: int) -> bool:
+    """Whether every replica that runs knows of a trim that has returned."""
+    return all(world.simulation.knows_trim(host, before) for host in world.replicas() if host.is_up)
 
 
 def _drawn_filter(random: Random) -> KeyFilter:

@@ -34,6 +34,7 @@ from ithaca.sim.scalog.one_silent import SILENT_FAULTS, OneSilent, with_one_sile
 from ithaca.sim.scalog.order_clock import TimeRules
 from ithaca.sim.scalog.paths import PATHS
 from ithaca.sim.scalog.storage_trouble import STORAGE_FAULTS, StorageTrouble, are_waiting
+from ithaca.sim.scalog.used_up_descriptors import DESCRIPTOR_FAULTS, DescriptorFaults
 from ithaca.sim.scalog.witness import ScalogWitness
 from ithaca.sim.world import World
 
@@ -49,6 +50,7 @@ class SimulatedScalog:
         *RUNS_FAULTS,
         *MOMENT_FAULTS,
         *SILENT_FAULTS,
+        *DESCRIPTOR_FAULTS,
     )
     paths: Mapping[str, str] = PATHS
     repeatable: tuple[type, ...] = (ReportIs, ReportsAre)
@@ -77,6 +79,7 @@ class ScalogSimulation(Simulation):
         self._runs = RunsFaults(world)
         self._moments = BadMoments(world)
         self._silent = OneSilent(world)
+        self._descriptors = DescriptorFaults(world)
         self._times = TimeRules(world)
         self._invariants = Invariants(world)
         self._witness = self._make_witness(world)
@@ -91,10 +94,12 @@ class ScalogSimulation(Simulation):
         return [*self._publishers, *self._churners, *self._drivers, *others]
 
     def faults(self) -> Mapping[str, Inject]:
-        return self._storage.kinds | self._lanes.kinds | self._runs.kinds | self._moments.kinds | self._silent.kinds
+        kinds = self._storage.kinds | self._lanes.kinds | self._runs.kinds | self._moments.kinds | self._silent.kinds
+        return kinds | self._descriptors.kinds
 
     def heal(self) -> None:
         self._storage.heal()
+        self._descriptors.heal()
 
     async def scan(self, random: Random, log: ClusterLog) -> None:
         await scanning.scan(self._world, random, log)

@@ -4,7 +4,8 @@ from ithaca.client.settings import ClientSettings
 from ithaca.engines.belfast.client.reading import SlotReading
 from ithaca.engines.belfast.client.speculation import AsyncSpeculation
 from ithaca.engines.belfast.name import NAME
-from ithaca.engines.scalog.client.context import open_context
+from ithaca.engines.scalog.client.admin.admin import AsyncClusterAdmin
+from ithaca.engines.scalog.client.context import Context, open_context
 from ithaca.engines.scalog.client.links import Links
 from ithaca.engines.scalog.client.log import AsyncClusterLog
 from ithaca.model.records import KeyFilter, Start
@@ -14,6 +15,9 @@ from ithaca.runtime.checks import check_filter, check_start
 
 class AsyncSlotLog(AsyncClusterLog):
     """A handle on a cluster of this engine."""
+
+    def _make_admin(self, context: Context) -> AsyncClusterAdmin:
+        return AsyncClusterAdmin(context)
 
     def speculate(self, start: Start = "latest", *, where: KeyFilter | None = None) -> AsyncSpeculation:
         self._context.check()

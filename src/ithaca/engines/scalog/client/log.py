@@ -11,6 +11,7 @@ from ithaca.client.intake import RecordSlot, Slot, refuse
 from ithaca.client.settings import ClientSettings
 from ithaca.client.trim_seen import trim_seen
 from ithaca.engines.scalog.client.admin.admin import AsyncClusterAdmin
+from ithaca.engines.scalog.client.admin.losses import LossAdmin
 from ithaca.engines.scalog.client.admin.status import cluster_status
 from ithaca.engines.scalog.client.append.appends import Appends
 from ithaca.engines.scalog.client.append.part_writer import AsyncPartWriter
@@ -62,8 +63,11 @@ class AsyncClusterLog(ClusterConsumers):
             timeout_s=context.timeout_s,
         )
         self._parts = Parts(context, self._appends, settings.compression)
-        self._admin = AsyncClusterAdmin(context)
+        self._admin = self._make_admin(context)
         self._sessions: list[AsyncClusterSession] = []
+
+    def _make_admin(self, context: Context) -> AsyncClusterAdmin:
+        return LossAdmin(context)
 
     @property
     def admin(self) -> AsyncClusterAdmin:

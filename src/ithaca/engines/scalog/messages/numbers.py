@@ -22,6 +22,9 @@
 | 103  | DismissReplica | client → leader       | Applied                     |                    |
 | 104  | KeepParts     | client → leader       | Applied                     |                    |
 | 105  | EndWriter     | client → leader       | Applied                     |                    |
+| 110  | DeclareLoss   | client → leader       | Applied                     |                    |
+| 111  | GetHeldLength | leader → replica      | HeldLengthIs                |                    |
+| 112  | HeldLengthIs  | back                  |                             |                    |
 | 20   | Join          | replica → leader      | Assigned, or Joined and a stream of News |       |
 | 21   | Joined        | back                  |                             |                    |
 | 25   | JoinedLanes   | back, before Joined   |                             |                    |
@@ -109,6 +112,7 @@ from ithaca.engines.scalog.messages.appending import (
 )
 from ithaca.engines.scalog.messages.copying import FollowLane, GetRuns, LaneBatches, RunsReply
 from ithaca.engines.scalog.messages.listing import GetSessions, GetWriters, SessionsAre, WritersAre
+from ithaca.engines.scalog.messages.losing import DeclareLoss, GetHeldLength, HeldLengthIs
 from ithaca.engines.scalog.messages.order import (
     AdmissionIs,
     Admit,
@@ -234,6 +238,9 @@ TYPES: dict[int, type[msgspec.Struct]] = {
     103: DismissReplica,
     104: KeepParts,
     105: EndWriter,
+    110: DeclareLoss,
+    111: GetHeldLength,
+    112: HeldLengthIs,
 }
 """Numbers are never given to another message."""
 
@@ -248,6 +255,7 @@ register(
         FollowLane,
         GetRuns,
         SeekBytes,
+        GetHeldLength,
         ReportsAre,
         Attach,
         Detach,
@@ -256,6 +264,6 @@ register(
         SignsOfLife,
     ),
     administrative=dict.fromkeys(
-        (AddShard, FinalizeShard, DismissReplica, Admit, EndSession, EndWriter, TrimBefore), always
+        (AddShard, FinalizeShard, DismissReplica, Admit, EndSession, EndWriter, TrimBefore, DeclareLoss), always
     ),
 )

@@ -26,7 +26,10 @@ class Found(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Elsewhere(msgspec.Struct, frozen=True, array_like=True):
-    """The position is ordered, and not in this shard."""
+    """The position is ordered, and not in this shard; or if it `may_be_lost`, nobody knows: records of the shard are
+    gone, and so is where they stood."""
+
+    may_be_lost: bool = False
 
 
 class Behind(msgspec.Struct, frozen=True, array_like=True):
@@ -65,11 +68,13 @@ class Deliver(msgspec.Struct, frozen=True, array_like=True):
     """The batches in the payload, one after the other; then this shard has nothing more below `up_to`.
 
     `view` is the version of the view that holds at `up_to`: records below it may be in any shard of that view.
+    Between the positions that are `strewn` this shard has lost records, and nobody knows where they stood.
     """
 
     items: tuple[Delivered, ...]
     up_to: Counted
     view: Natural
+    strewn: tuple[tuple[Counted, Counted], ...] = ()
 
 
 class SeekTime(msgspec.Struct, frozen=True, array_like=True):

@@ -18,7 +18,7 @@ Every entry is a msgpack array: its tag, then its fields in the order below.
 | `expire-session` | producer id, epoch                                                         | §5            |
 | `note-sessions`  | seen: [producer id, number], time                                          | §5            |
 | `expire-idle`    | sessions: [producer id, epoch], since, time                                | §5            |
-| `lost`           | lane, start, stop                                                          | §5            |
+| `lost`           | lane, start, stop, placed                                                  | §5            |
 
 Those of prepared appends are in `prepared.entries`, those of named consumers and of users in `consumers.table` and
 `users.table`. A lane is an array of shard, replica and incarnation; an address
@@ -240,16 +240,23 @@ class ExpireIdle(msgspec.Struct, frozen=True, array_like=True, tag="expire-idle"
 
 
 class DeclareLost(msgspec.Struct, frozen=True, array_like=True, tag="lost"):
-    """The lane's ordered records of LSNs `[start, stop)` are on no replica any more."""
+    """The lane's ordered records of LSNs `[start, stop)` are on no replica any more. From `placed` on nobody knows
+    their positions either; without it somebody knows all of them."""
 
     lane: LaneId
     start: _Length
     stop: _Length
+    placed: _Length | None = None
 
     def __post_init__(self) -> None:
         lane_key(self.lane)
         if self.start >= self.stop:
             raise InvalidInput(f"the lost range [{self.start}, {self.stop}) of lane {self.lane} is empty")
+        if self.placed is not None and not self.start <= self.placed < self.stop:
+            raise InvalidInput(
+                f"positions of lane {self.lane} are unknown from {self.placed} on, which is not in the lost range "
+                f"[{self.start}, {self.stop})"
+            )
 
 
 OrderingEntry = (

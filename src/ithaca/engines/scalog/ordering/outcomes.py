@@ -13,6 +13,7 @@ import numpy as np
 from msgspec import Meta
 
 from ithaca.engines.scalog.ordering.entries import OrderingEntry
+from ithaca.engines.scalog.ordering.lost import Unplaced
 from ithaca.engines.scalog.ordering.prepared.outcomes import PartOutcome
 from ithaca.model.consumers import ConsumerOutcome
 from ithaca.model.cut import (
@@ -63,6 +64,7 @@ Reason = Literal[
     "too many publications",
     "beyond the tail",
     "beyond what is ordered",
+    "the lane does not end there",
     "too many lost ranges",
     "too many parts",
     "too many published parts",
@@ -155,11 +157,12 @@ class TrimmedLog(msgspec.Struct, frozen=True, array_like=True, tag="trimmed"):
 
 
 class RangeLost(msgspec.Struct, frozen=True, array_like=True, tag="range-lost"):
-    """The LSNs `[start, stop)` of the lane are gone."""
+    """The LSNs `[start, stop)` of the lane are gone. If `unplaced` is there, so are the positions of what is behind."""
 
     lane: LaneId
     start: int
     stop: int
+    unplaced: Unplaced | None = None
 
 
 class RefusedEntry(msgspec.Struct, frozen=True, array_like=True, tag="refused"):

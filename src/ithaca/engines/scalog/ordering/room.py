@@ -28,6 +28,7 @@ LAST_PART_BYTES = 16
 WRITER_BYTES = 640
 LOST_LANE_BYTES = 24
 LOST_RANGE_BYTES = 20
+UNPLACED_LANE_BYTES = 32
 KEPT_CUT_BYTES = 64
 KEPT_RUN_BYTES = 32
 """What one of each takes in a snapshot at most; a test fills every table with the largest that there can be."""
@@ -50,6 +51,7 @@ def size_bytes(state: "OrderingState") -> int:
         + state.consumers.size_bytes
         + state.users.size_bytes
         + sum(LOST_LANE_BYTES + LOST_RANGE_BYTES * len(ranges) for ranges in state.lost.values())
+        + UNPLACED_LANE_BYTES * len(state.unplaced)
         + sum(KEPT_CUT_BYTES + KEPT_RUN_BYTES * len(cut.keys) for cut in state.kept.values())
     )
 

@@ -2,10 +2,10 @@
 
 ```
 [version, [index, configuration, cut number, tail, first, time_us, lanes, shards, sessions, lost, kept cuts, parts,
-           consumers, users]]
+           consumers, users, unplaced]]
 ```
 
-Where there never were users they are left out, and then consumers if there never were any.
+What comes last is left out if there is none: unplaced records, then users, then consumers.
 
 Vectors in it are bytes, 8 per element, little-endian (`model.cut.pack`). Equal states have equal bytes.
 """
@@ -54,6 +54,7 @@ class Snapshot(msgspec.Struct, frozen=True, array_like=True):
     parts: PackedParts = PackedParts()
     consumers: PackedConsumers = PackedConsumers()
     users: PackedUsers = PackedUsers()
+    unplaced: list[tuple[LaneId, _Natural]] = []
 
 
 _DIVIDED = (Snapshot, PackedLanes, PackedShards, PackedSessions, PackedParts, PackedConsumers)
@@ -74,7 +75,7 @@ def _pieces(value: object) -> Iterator[bytes]:
     if isinstance(value, _DIVIDED):
         fields = [getattr(value, name) for name in value.__struct_fields__]
         if isinstance(value, Snapshot):  # what there never was is left out, as versions have it that know of none
-            while isinstance(fields[-1], PackedConsumers | PackedUsers) and not fields[-1]:
+            while isinstance(fields[-1], PackedConsumers | PackedUsers | list) and not fields[-1]:
                 fields.pop()
         yield array_head(len(fields))
         for field in fields:

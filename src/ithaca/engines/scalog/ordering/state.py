@@ -29,6 +29,7 @@ from ithaca.engines.scalog.ordering.entries import (
     TrimTo,
 )
 from ithaca.engines.scalog.ordering.lanes import LaneTable, Runs
+from ithaca.engines.scalog.ordering.lost import Unplaced
 from ithaca.engines.scalog.ordering.outcomes import (
     Configured,
     ConsumersTold,
@@ -85,6 +86,8 @@ class ShardSummary(msgspec.Struct, frozen=True, array_like=True):
     """The version of the view that holds here: records below the tail may be in any shard of it."""
     parts: list[StagedPart] = []
     """Those that are neither published nor gone; a part that is nowhere here is gone."""
+    unplaced: list[tuple[LaneId, Unplaced]] = []
+    """Of lost records those whose positions nobody knows."""
 
 
 class OrderingState:
@@ -107,6 +110,8 @@ class OrderingState:
         self.consumers = ConsumerTable()
         self.users = UserTable()
         self.lost: dict[LaneId, lost.Ranges] = {}
+        self.unplaced: dict[LaneId, int] = {}
+        """From which LSN on nobody knows the positions of a lane, which ends with lost records."""
         self.kept: dict[int, OrderedCut] = {}
         """Cuts by number, until the runs in them are safe."""
 
@@ -221,6 +226,7 @@ class OrderingState:
             [(lane, ranges) for lane, ranges in sorted(self.lost.items()) if lane.shard == shard],
             self.shards.version,
             self.parts.in_shard(shard),
+            [(lane, self._unplaced(lane, lsn)) for lane, lsn in sorted(self.unplaced.items()) if lane.shard == shard],
         )
 
     def lengths_due(self, shard: int) -> dict[LaneId, int]:
@@ -254,6 +260,7 @@ class OrderingState:
                 self.parts.packed(),
                 self.consumers.packed(),
                 self.users.packed(),
+                sorted(self.unplaced.items()),
             )
         )
 
@@ -272,6 +279,7 @@ class OrderingState:
         state.consumers = ConsumerTable(snapshot.consumers)
         state.users = UserTable(snapshot.users)
         state.lost = dict(snapshot.lost)
+        state.unplaced = dict(snapshot.unplaced)
         state.kept = {cut.number: cut.unpacked() for cut in snapshot.kept}
         return state
 
@@ -350,6 +358,7 @@ class OrderingState:
         gone = self.lanes.forget(self.first, pinned=self.sessions.homes())
         for lane in gone:
             self.lost.pop(lane, None)
+            self.unplaced.pop(lane, None)
         return [TrimmedLog(self.first, tuple(gone)), *self.shards.reclaim()]
 
     def _lose(self, entry: DeclareLost) -> list[Outcome]:
@@ -358,12 +367,21 @@ class OrderingState:
             return [RefusedEntry(entry, "no such lane")]
         if entry.stop > length:
             return [RefusedEntry(entry, "beyond what is ordered")]
+        if entry.placed is not None and (entry.stop < length or self.lanes.is_open(entry.lane)):
+            return [RefusedEntry(entry, "the lane does not end there")]
         ranges = lost.merged(self.lost.get(entry.lane, ()), entry.start, entry.stop)
         others = sum(len(known) for lane, known in self.lost.items() if lane != entry.lane)
         if others + len(ranges) > ORDERING_LOST_RANGES_MAX:
             return [RefusedEntry(entry, "too many lost ranges")]
         self.lost[entry.lane] = ranges
-        return [RangeLost(entry.lane, entry.start, entry.stop)]
+        if entry.placed is not None:
+            self.unplaced[entry.lane] = min(entry.placed, self.unplaced.get(entry.lane, entry.placed))
+        lsn = self.unplaced.get(entry.lane)
+        unplaced = None if lsn is None else self._unplaced(entry.lane, lsn)
+        return [RangeLost(entry.lane, entry.start, entry.stop, unplaced)]
+
+    def _unplaced(self, lane: LaneId, lsn: int) -> Unplaced:
+        return Unplaced(lsn, self.lanes.closed[lane].end)
 
 
 def _left(outcomes: list[Outcome]) -> set[LaneId]:

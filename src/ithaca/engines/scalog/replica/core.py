@@ -162,6 +162,9 @@ class ReplicaCore(ReplicaStanding):
         if self.own_lane is None and event.lane is not None:
             self.own_lane = event.lane
             self._appends.open(self._lanes[event.lane])
+        for lane, unplaced in summary.unplaced:
+            if lane in self._lanes:
+                self._leave_unplaced(self._lanes[lane], unplaced)
         for cut in event.cuts:
             self._positions.learn(cut)
         for copy in self._lanes.values():
@@ -288,6 +291,7 @@ class ReplicaCore(ReplicaStanding):
 
     def _drop(self, lane: LaneId) -> None:
         copy = self._lanes.pop(lane)
+        self._unplaced.pop(lane, None)
         self._readable.note(copy)
         self._runs.dropped(lane)
         if lane == self.own_lane:
@@ -429,7 +433,16 @@ class ReplicaCore(ReplicaStanding):
         copy = self._lanes.get(event.lane)
         if copy is not None:
             copy.lost = lost.merged(copy.lost, event.start, event.stop)
+            self._leave_unplaced(copy, event.unplaced)
+            self._readable.note(copy)
             self._settling.reconcile(copy)
+            self._runs_known()
             self._readable.look_again()
         elif event.lane in self._settled:
             self._lost[event.lane] = lost.merged(self._lost.get(event.lane, ()), event.start, event.stop)
+
+    def _leave_unplaced(self, copy: LaneCopy, unplaced: lost.Unplaced | None) -> None:
+        """Wait no more for positions that nobody knows."""
+        if unplaced is not None:
+            copy.unplaced = unplaced
+            self._unplaced[copy.lane] = copy

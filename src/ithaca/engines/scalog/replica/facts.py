@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from ithaca.engines.scalog.ordering import lost
+from ithaca.engines.scalog.ordering.lost import Ranges, merged
 from ithaca.engines.scalog.replica.appends import Appends
 from ithaca.engines.scalog.replica.events import Effect, Held
 from ithaca.engines.scalog.replica.lanes import LaneCopy
@@ -40,8 +40,10 @@ class ReplicaFacts:
         self._lanes = {lane: LaneCopy(lane, found) for lane, found in sorted(held.items())}
         """Those of which something may change."""
         self._settled = settled if settled is not None else SettledCopies()
-        self._lost: dict[LaneId, lost.Ranges] = {}
+        self._lost: dict[LaneId, Ranges] = {}
         """What is lost of settled lanes."""
+        self._unplaced: dict[LaneId, LaneCopy] = {}
+        """The lanes that end with lost records whose positions nobody knows."""
         self._is_joined = False
         self._is_reclaimed = False
         self._is_removed = False
@@ -130,10 +132,31 @@ class ReplicaFacts:
         """Every lane that is not settled, in order: whether it is open, how much of it is synced here, and ordered."""
         return [(lane, copy.is_open, copy.durable, copy.ordered) for lane, copy in sorted(self._lanes.items())]
 
-    def lost(self, lane: LaneId) -> lost.Ranges:
+    def lost(self, lane: LaneId) -> Ranges:
         """The LSNs of the lane that were ordered and are gone."""
         copy = self._lanes.get(lane)
         return self._lost.get(lane, ()) if copy is None else copy.lost
+
+    def strewn(self) -> Ranges:
+        """Positions between which records of this shard were lost of which nobody knows where they stood: those of them
+        that no other shard has a record at."""
+        found: Ranges = ()
+        for copy in self._unplaced.values():
+            bounds = copy.strewn(self.first)
+            if bounds is not None:
+                found = merged(found, *bounds)
+        return found
+
+    def held_length(self, lane: LaneId) -> tuple[int, int]:
+        """Up to which LSN the lane is synced here, and up to which its positions are known."""
+        copy = self._lanes.get(lane)
+        settled = self._settled.length(lane) or 0
+        return (settled, settled) if copy is None else (copy.durable, copy.runs_end)
+
+    def is_behind(self, lane: LaneId) -> bool:
+        """Whether something of a lane is waited for: records or positions that are not declared lost."""
+        copy = self._lanes.get(lane)
+        return copy is not None and copy.is_behind
 
     def session_name(self, producer_id: int) -> str | None:
         """The name of a session that lives in the own lane."""

@@ -2,7 +2,7 @@
 
 from collections import deque
 
-from ithaca.engines.scalog.ordering.lost import Ranges
+from ithaca.engines.scalog.ordering.lost import Ranges, Unplaced
 from ithaca.engines.scalog.replica.events import Fetch, Follow, Held
 from ithaca.model.cut import LaneRun
 from ithaca.model.limits import RUNS_UNSYNCED_MAX
@@ -42,6 +42,7 @@ class LaneCopy:
         "runs_unsynced",
         "sealed",
         "source",
+        "unplaced",
         "waiting",
     )
 
@@ -80,6 +81,8 @@ class LaneCopy:
         self.has_holes = found.has_holes
         """Whether some of its batches were never here: it cannot say what they were."""
         self.lost: Ranges = ()
+        self.unplaced: Unplaced | None = None
+        """Where lost records begin whose positions nobody knows: they are not waited for."""
         self.source: Follow | Fetch | None = None
         """Where batches are being pulled from."""
 
@@ -101,19 +104,31 @@ class LaneCopy:
     @property
     def is_behind(self) -> bool:
         """Whether something that is ordered is missing here: positions, or records."""
-        return self.runs_end < self.ordered or self.durable < self.ordered
+        return self.lacks_runs or self.durable < self.ordered
+
+    @property
+    def runs_due(self) -> int:
+        """Up to where the positions can be known."""
+        return self.ordered if self.unplaced is None else min(self.ordered, self.unplaced.lsn)
+
+    @property
+    def lacks_runs(self) -> bool:
+        """Whether positions are not known here that somebody may know."""
+        return self.runs_end < self.runs_due
 
     @property
     def is_settled(self) -> bool:
-        """Closed, and on this disk exactly as it was ordered or sealed, positions included."""
-        if not (self.is_closed and self.is_ready and self.runs_end == self.ordered):
+        """Closed, and on this disk exactly as it was ordered or sealed, with all positions that can be known."""
+        if not (self.is_closed and self.is_ready and self.runs_due <= self.runs_end <= self.ordered):
             return False
         return self.durable == self.received == self.due
 
     @property
     def is_done(self) -> bool:
-        """Settled for good: a part is when it is published."""
-        return self.is_settled and (self.ordered > 0 or not self.lane.is_part)
+        """Settled for good: a part is when it is published. One that ends with positions that nobody knows never is:
+        what is asked about it takes more than a length."""
+        is_published = self.ordered > 0 or not self.lane.is_part
+        return self.is_settled and self.runs_end == self.ordered and is_published
 
     def synced(self, length: int) -> None:
         assert length <= self.received, f"lane {self.lane} is synced to {length}, and {self.received} were written"
@@ -155,7 +170,7 @@ class LaneCopy:
 
     def gap(self) -> tuple[int, int] | None:
         """The LSNs that are ordered, at positions that nothing here knows."""
-        stop = self.waiting[0][0].lsn if self.waiting else self.ordered
+        stop = min(self.waiting[0][0].lsn if self.waiting else self.ordered, self.runs_due)
         return (self.runs_end, stop) if self.runs_end < stop else None
 
     def limit(self, first: int) -> int:
@@ -166,7 +181,14 @@ class LaneCopy:
             if lsn < stop:
                 return run.position + lsn - run.lsn
         # Positions of a lane rise, so that what is not known lies behind all that is.
-        return max(self.end_position, FIRST) if self.runs_end < self.ordered else UNLIMITED
+        return max(self.end_position, FIRST) if self.lacks_runs else UNLIMITED
+
+    def strewn(self, first: int) -> tuple[int, int] | None:
+        """The positions, from `first` on, between which records were lost whose own positions nobody knows."""
+        if self.unplaced is None or self.runs_end >= self.ordered:
+            return None
+        start = max(self.end_position, first)
+        return (start, self.unplaced.end) if start < self.unplaced.end else None
 
     def dead_from_received(self, first: int) -> int:
         """The LSN up to which what comes next is of no use to anybody: lost, or trimmed."""

@@ -34,7 +34,7 @@ class Readable:
 
     def knows_runs(self) -> bool:
         """Whether the position of every record that is ordered is known."""
-        return not any(copy.runs_end < copy.ordered for copy in self._behind.values())
+        return not any(copy.lacks_runs for copy in self._behind.values())
 
     def look_again(self) -> None:
         """Something that is ordered has come, or more is ordered: how far can be read?

@@ -153,6 +153,8 @@ class Settling:
 
     def _learn_positions(self, copy: LaneCopy) -> None:
         gap = copy.gap()
+        if gap is None and copy.unplaced is not None and copy.fetching_to > copy.runs_end and copy.source is None:
+            self._effects.append(Unfollow(copy.lane))  # nobody knows what is being asked for
         if gap is None or copy.are_runs_refused:
             copy.fetching_to = 0
         elif copy.fetching_to <= copy.runs_end:

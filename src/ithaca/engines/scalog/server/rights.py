@@ -18,6 +18,7 @@ from ithaca.engines.scalog.messages.appending import (
     GetSessionTail,
 )
 from ithaca.engines.scalog.messages.listing import GetSessions, GetWriters, SessionsAre, WritersAre
+from ithaca.engines.scalog.messages.losing import DeclareLoss
 from ithaca.engines.scalog.messages.order import Admit, Applied, GetSession, GetTail, GetView, SessionIs
 from ithaca.engines.scalog.messages.places import LocateRecords
 from ithaca.engines.scalog.messages.reading import Read, SeekTime, Subscribe
@@ -163,6 +164,7 @@ SCALOG_RULES: Rules = {
     AddShard: needs("admin"),
     FinalizeShard: needs("admin"),
     DismissReplica: needs("admin"),
+    DeclareLoss: needs("admin"),
     Admit: needs("admin"),
     Append: needs_some("append"),
     GetNextSeq: needs_some("append"),

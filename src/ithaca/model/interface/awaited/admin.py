@@ -3,7 +3,15 @@
 from collections.abc import Sequence
 
 from ithaca.model.engine import Feature
-from ithaca.model.interface.shared import OrdererInfo, SessionInfo, ShardInfo, UnitInfo, UserInfo, WriterInfo
+from ithaca.model.interface.shared import (
+    MissingInfo,
+    OrdererInfo,
+    SessionInfo,
+    ShardInfo,
+    UnitInfo,
+    UserInfo,
+    WriterInfo,
+)
 from ithaca.model.interface.unsupported import unsupported
 from ithaca.model.security.users import UserLimits
 from ithaca.model.units import Duration
@@ -72,6 +80,21 @@ class Admin:
     async def shards(self) -> tuple[ShardInfo, ...]:
         """The shards as they are now, finalized ones included."""
         raise unsupported(Feature.SHARDS)
+
+    async def missing(self) -> tuple[MissingInfo, ...]:
+        """What is ordered, and on no replica that answers. Readers wait for it; `declare_lost` ends that."""
+        raise unsupported(Feature.LOSSES)
+
+    async def declare_lost(self, lane: str, start: int, stop: int, *, without: Sequence[int] = ()) -> None:
+        """Say that no replica holds the records of the LSNs `[start, stop)` of a closed lane, nor ever will, although
+        they are ordered: `missing` names them.
+
+        Readers are told `Lost` at their positions, which are never used again, and everything else goes on. It cannot
+        be taken back. Every replica of the shard is asked: `InvalidInput` for what one of them holds, for what is not
+        ordered, and while one is silent; start it, or say that the shard is `without` it for good. What was declared
+        before stays so.
+        """
+        raise unsupported(Feature.LOSSES)
 
     async def add_orderer(self, address: str) -> int:
         """Let the orderer that waits at this address into the group; returns its number once it votes.

@@ -8,6 +8,7 @@ from ithaca.engines.belfast.server.orderer.leading import CHANGES, SlotLeaderSer
 from ithaca.engines.belfast.server.orderer.machine import BelfastMachine
 from ithaca.engines.belfast.server.orderer.streams import SlotStreams
 from ithaca.engines.belfast.speculation.outcomes import PublicationReserved
+from ithaca.engines.scalog.messages.losing import DeclareLoss
 from ithaca.engines.scalog.messages.requests import Request, entry_of
 from ithaca.engines.scalog.ordering.entries import timed
 from ithaca.engines.scalog.ordering.outcomes import Outcome
@@ -18,7 +19,9 @@ from ithaca.engines.scalog.server.orderer.joins import JoinRequests
 from ithaca.engines.scalog.server.orderer.leading import LeaderService
 from ithaca.engines.scalog.server.orderer.requests import Requests
 from ithaca.engines.scalog.server.orderer.streams import NewsStreams
+from ithaca.model.engine import Feature
 from ithaca.model.errors import IthacaError, Unavailable
+from ithaca.model.interface.unsupported import unsupported
 from ithaca.protocol.codec import Received
 from ithaca.runtime.connection import Connection
 from ithaca.runtime.metrics import OrdererMetrics
@@ -70,6 +73,9 @@ class SlotRequests(Requests):
             if isinstance(outcome, PartsPublished):
                 for connection, request in self._publishing.pop(outcome.published.position, ()):
                     self._answers.applied(connection, request, [outcome])
+
+    def _declare_loss(self, connection: Connection, request: Received, message: DeclareLoss) -> None:
+        self._answers.fail(connection, request, unsupported(Feature.LOSSES))
 
     def _asked(self, connection: Connection, request: Received, message: Request) -> None:
         try:

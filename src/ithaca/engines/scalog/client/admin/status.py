@@ -33,7 +33,12 @@ async def cluster_status(order: Order, links: Links) -> ClusterStatus:
 
 def _places(orderers: Iterable[Address], view: View) -> list[ServerPlace]:
     """Where the servers are. What the numbers of orderers are, they say themselves."""
-    return [ServerPlace("orderer", 0, address) for address in orderers] + [
+    return [ServerPlace("orderer", 0, address) for address in orderers] + replicas_of(view)
+
+
+def replicas_of(view: View) -> list[ServerPlace]:
+    """Where the replicas are."""
+    return [
         ServerPlace("replica", replica.replica, replica.address, shard.shard)
         for shard in view.shards
         for replica in shard.replicas

@@ -14,7 +14,16 @@ from ithaca.engines.scalog.client.read.seen import SeenRanges
 from ithaca.engines.scalog.client.replicas import Replicas, find_shard
 from ithaca.engines.scalog.messages.order import TailReply
 from ithaca.engines.scalog.messages.reading import Behind, Elsewhere, Found, Read, SeekTime, TimeIs
-from ithaca.model.errors import Corrupt, EmptyPosition, NoSuchShard, NotWritten, ProtocolError, Trimmed, Unavailable
+from ithaca.model.errors import (
+    Corrupt,
+    EmptyPosition,
+    Lost,
+    NoSuchShard,
+    NotWritten,
+    ProtocolError,
+    Trimmed,
+    Unavailable,
+)
 from ithaca.model.limits import ATTEMPT_TIMEOUT_S, READ_WAIT_MS_MAX
 from ithaca.model.records import Record
 from ithaca.protocol.codec import Received
@@ -25,6 +34,23 @@ _POSITION_MAX: Final = (1 << 63) - 1
 """What a message can ask for."""
 _CATCH_UP_S: Final = 0.5
 """How long a replica that is behind may take to answer before others are asked beside it."""
+
+
+class _Answers:
+    """What shards say that have no record at a position."""
+
+    def __init__(self) -> None:
+        self._is_behind = False
+        self._may_be_lost = False
+
+    def note(self, answer: Elsewhere | Behind) -> None:
+        self._is_behind |= isinstance(answer, Behind)
+        self._may_be_lost |= isinstance(answer, Elsewhere) and answer.may_be_lost
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether no shard has it, and one has lost it: that is so if each of the view has answered."""
+        return self._may_be_lost and not self._is_behind
 
 
 class Reading:
@@ -52,19 +78,22 @@ class Reading:
             await self.check_shard(shard, deadline)
         hint = shard if shard is not None else self._seen.shard_of(position)
         if hint is not None and position <= _POSITION_MAX and find_shard(self._order.view, hint) is not None:
-            record = await self._ask(hint, position, 0, deadline)
+            record = await self._ask(hint, position, 0, deadline, _Answers())
             if record is not None:
                 return record
         pauses, patience_s = Backoff(), 0.0
         while True:
+            answers = _Answers()
             if position <= _POSITION_MAX:
-                record = await self._ask_all(position, patience_s, deadline)
+                record = await self._ask_all(position, patience_s, deadline, answers)
                 if record is not None:
                     return record
             tail = await self._order.tail(deadline)
             self._check(tail, position, waiting)
             if position < tail.tail:
                 await self._check_ordered(tail, position, deadline)
+            if tail.view <= self._order.view.version and answers.is_lost:
+                raise Lost.at(position, position + 1)
             if tail.view > self._order.view.version:
                 await self._order.refresh(deadline, tail.view)
             elif patience_s and position < tail.tail:
@@ -91,15 +120,15 @@ class Reading:
     async def _check_ordered(self, tail: TailReply, position: int, deadline: Deadline) -> None:
         """Raise if the position is ordered, and holds no record; here every one does."""
 
-    async def _ask_all(self, position: int, wait_s: float, deadline: Deadline) -> Record | None:
+    async def _ask_all(self, position: int, wait_s: float, deadline: Deadline, answers: _Answers) -> Record | None:
         """The record from whichever shard has it; None when none of them says so.
 
         A shard that cannot say, since its part of the order is damaged everywhere, is believed last.
         """
         shards = [shard.shard for shard in self._order.view.shards]
         if len(shards) == 1:
-            return await self._ask(shards[0], position, wait_s, deadline)
-        asking = [asyncio.ensure_future(self._ask(shard, position, wait_s, deadline)) for shard in shards]
+            return await self._ask(shards[0], position, wait_s, deadline, answers)
+        asking = [asyncio.ensure_future(self._ask(shard, position, wait_s, deadline, answers)) for shard in shards]
         damage: Corrupt | None = None
         try:
             while asking:
@@ -120,22 +149,25 @@ class Reading:
         finally:
             await _cancelled(asking)
 
-    async def _ask(self, shard: int, position: int, wait_s: float, deadline: Deadline) -> Record | None:
+    async def _ask(
+        self, shard: int, position: int, wait_s: float, deadline: Deadline, answers: _Answers
+    ) -> Record | None:
         wait_ms = min(int(wait_s * 1000), READ_WAIT_MS_MAX)
 
         def take(received: Received) -> Record | None:
-            return self._taken(received, shard, position)
+            return self._taken(received, shard, position, answers)
 
         try:
             return await self._replicas.ask(shard, Read(position, wait_ms), deadline, take, wait_s=wait_ms / 1000)
         except NoSuchShard:
             return None  # it was trimmed whole meanwhile, as the leader will say of the position
 
-    def _taken(self, received: Received, shard: int, position: int) -> Record | None:
+    def _taken(self, received: Received, shard: int, position: int, answers: _Answers) -> Record | None:
         message = received.message
         if isinstance(message, Behind) and message.tail > position:
             raise Unavailable(f"a replica of shard {shard} has to catch up before it can say what is at {position}")
         if isinstance(message, Elsewhere | Behind):
+            answers.note(message)
             return None
         if not isinstance(message, Found):
             raise ProtocolError(f"a replica answered Read with {type(message).__name__}")

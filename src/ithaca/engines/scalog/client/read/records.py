@@ -9,7 +9,7 @@ from ithaca.client.ahead_records import AheadSubscription, BegunRecords
 from ithaca.client.deadline import Deadline
 from ithaca.client.merge import Merge, Piece
 from ithaca.engines.scalog.client.context import Context
-from ithaca.engines.scalog.client.read.stream import ShardStream
+from ithaca.engines.scalog.client.read.stream import Ranges, ShardStream
 from ithaca.engines.scalog.messages.order import TailReply
 from ithaca.model.errors import IthacaError, Unavailable
 from ithaca.model.limits import DELIVER_BYTES_MAX, STREAM_SILENT_S
@@ -54,10 +54,10 @@ class _Feed:
     def __init__(self, records: "AsyncClusterRecords") -> None:
         self._records = weakref.ref(records)
 
-    def received(self, shard: int, pieces: list[Piece], up_to: int, view: int) -> None:
+    def received(self, shard: int, pieces: list[Piece], up_to: int, view: int, strewn: Ranges = ()) -> None:
         records = self._records()
         if records is not None:
-            records.received(shard, pieces, up_to, view)
+            records.received(shard, pieces, up_to, view, strewn)
 
     def gone(self, shard: int) -> None:
         records = self._records()
@@ -173,10 +173,10 @@ class AsyncClusterRecords(BegunRecords[_Merged]):
                 _Feed(self),
             )
 
-    def received(self, shard: int, pieces: list[Piece], up_to: int, view: int) -> None:
+    def received(self, shard: int, pieces: list[Piece], up_to: int, view: int, strewn: Ranges = ()) -> None:
         assert self._ahead is not None
         merge = self._ahead.source.merge
-        merge.receive(shard, pieces, up_to, view)
+        merge.receive(shard, pieces, up_to, view, strewn)
         if merge.wanted_view:
             self.renew()
         self._wake.set()

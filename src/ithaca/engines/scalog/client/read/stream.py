@@ -23,11 +23,13 @@ from ithaca.runtime.dialling import dial
 from ithaca.wire.batch import NOOPS, Batch, lane_seed, parse
 from ithaca.wire.positioned import PositionedBatch
 
+Ranges = tuple[tuple[int, int], ...]
+
 
 class Sink(Protocol):
     """Who takes what a stream brings."""
 
-    def received(self, shard: int, pieces: list[Piece], up_to: int, view: int) -> None: ...
+    def received(self, shard: int, pieces: list[Piece], up_to: int, view: int, strewn: Ranges = ()) -> None: ...
 
     def gone(self, shard: int) -> None:
         """There is no such shard any more."""
@@ -158,7 +160,7 @@ class ShardStream:
         self._position = max(message.up_to, after)
         self.connection.received(sum(piece.bytes for piece in pieces))
         self._view = message.view
-        self._sink.received(self.shard, pieces, message.up_to, message.view)
+        self._sink.received(self.shard, pieces, message.up_to, message.view, message.strewn)
 
     def _piece(self, item: Delivered, batch: Batch) -> Piece | None:
         """One delivered batch, cut to what was not received before; None when nothing is left of it."""

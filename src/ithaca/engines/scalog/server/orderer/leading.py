@@ -16,6 +16,7 @@ from ithaca.engines.scalog.ordering.leader import CutProposer
 from ithaca.engines.scalog.ordering.outcomes import ConsumersTold, Outcome, RefusedEntry, ViewChanged
 from ithaca.engines.scalog.ordering.reports import Report
 from ithaca.engines.scalog.ordering.state import OrderingState
+from ithaca.engines.scalog.server.losses import LossKeeping
 from ithaca.engines.scalog.server.orderer.failures import FailureService
 from ithaca.engines.scalog.server.orderer.names import NameKeeping
 from ithaca.engines.scalog.server.orderer.parts import PartKeeping
@@ -78,6 +79,7 @@ class LeaderService:
         )
         self._hello = hello
         self._retaining: OrderRetention | None = None
+        self.losses = LossKeeping(state, hello, self._order)
         self._names = NameKeeping(file, state, hello, self._order, clock.lead)
         self.consumers = ConsumerDesk(self._change_consumers, lambda: state.consumers, clock.lead, file.consumer_idle_s)
         self._begin_ordering()
@@ -92,6 +94,7 @@ class LeaderService:
         self._leader = None
         self._parts.end()
         self._names.end()
+        self.losses.end()
         self.consumers.end()
         self.spares.close()
         if self._retaining is not None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ithaca.engines.scalog.messages.appending import FinishPart, GetPart, PartIs
 from ithaca.engines.scalog.messages.listing import GetSessions, GetWriters, SessionsAre, WritersAre, listed
+from ithaca.engines.scalog.messages.losing import DeclareLoss
 from ithaca.engines.scalog.messages.order import (
     Admit,
     Applied,
@@ -75,6 +76,7 @@ class Requests:
             Propose: self._propose,
             FinishPart: self._finish_part,
             GetPart: self._get_part,
+            DeclareLoss: self._declare_loss,
             GetSessions: self._get_sessions,
             GetWriters: self._get_writers,
             Join: joins.join,
@@ -198,6 +200,15 @@ class Requests:
         if self._answers.may_lead(connection, request):
             assert self._answers.leading is not None
             self._answers.leading.finish_part(
+                message,
+                lambda outcomes: self._answers.applied(connection, request, outcomes),
+                lambda error: self._answers.failed(connection, request, error),
+            )
+
+    def _declare_loss(self, connection: Connection, request: Received, message: DeclareLoss) -> None:
+        if self._answers.may_lead(connection, request) and self._answers.has_room(connection, request):
+            assert self._answers.leading is not None
+            self._answers.leading.losses.declare(
                 message,
                 lambda outcomes: self._answers.applied(connection, request, outcomes),
                 lambda error: self._answers.failed(connection, request, error),

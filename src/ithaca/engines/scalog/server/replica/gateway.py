@@ -19,6 +19,7 @@ from ithaca.engines.scalog.messages.appending import (
     SessionTailReply,
 )
 from ithaca.engines.scalog.messages.copying import FollowLane, GetRuns, RunsReply
+from ithaca.engines.scalog.messages.losing import GetHeldLength, HeldLengthIs
 from ithaca.engines.scalog.messages.places import LocateRecords, RecordLocations, said_follows
 from ithaca.engines.scalog.messages.reading import Behind, KeptFrom, Read, SeekBytes, SeekTime, Subscribe, TimeIs
 from ithaca.engines.scalog.server.replica.feed import send_stored
@@ -73,6 +74,7 @@ class GatewayPeer:
             GetSessionTail: self._placed,
             GetRuns: self._runs,
             FollowLane: self._follow,
+            GetHeldLength: self._held_length,
             GetStatus: self._status,
         }
 
@@ -147,6 +149,7 @@ class GatewayPeer:
             found, up_to = places(store, message.start, message.stop, RUNS_ANSWERED_MAX)
             for stretch in found:
                 read_view.check_not_lost(stretch)
+            read_view.check_not_strewn(message.start, up_to)
             follows = said_follows([stretch.follows for stretch in found])
             stretches = tuple(stretch[:4] for stretch in found)
             connection.answer(received, RecordLocations(*place_of(store.directory), stretches, up_to, follows))
@@ -161,6 +164,8 @@ class GatewayPeer:
     def _placed(self, connection: Connection, received: Received, message: GetSessionTail) -> None:
         lane = message.lane
         if not self._server.core.has_every_batch(lane) or self._held(lane).lane.state.has_holes:
+            if self._server.core.lost(lane):
+                raise Unavailable(f"records of lane {lane} are lost, and what the session did last: expire the session")
             raise Unavailable(f"lane {lane} is not closed and complete at this replica yet: ask again, or another")
         held = self._held(lane)
         placed = held.lane.state.sessions.placed_of(message.producer_id)
@@ -188,6 +193,9 @@ class GatewayPeer:
         else:
             raise WrongLane(f"lane {message.lane} is not written here")
         self._tasks.start(connection, received, work)
+
+    def _held_length(self, connection: Connection, received: Received, message: GetHeldLength) -> None:
+        connection.answer(received, HeldLengthIs(*self._server.core.held_length(message.lane)))
 
     def _status(self, connection: Connection, received: Received, _: GetStatus) -> None:
         connection.answer(received, StatusIs(encode_status(self._server.status())))

@@ -37,7 +37,14 @@ def replica_status(
         "first": core.first,
         "view": core.view_version,
         "lanes": [
-            {"lane": str(lane), "open": is_open, "durable": durable, "ordered": ordered}
+            {
+                "lane": str(lane),
+                "open": is_open,
+                "durable": durable,
+                "ordered": ordered,
+                "placed": core.held_length(lane)[1],
+                "behind": core.is_behind(lane),
+            }
             for lane, is_open, durable, ordered in core.lanes()
         ],
         "settled": core.settled_count,

@@ -49,6 +49,8 @@ class Order(Protocol):
 
     def lost(self, lane: LaneId) -> Ranges: ...
 
+    def strewn(self) -> Ranges: ...
+
 
 class ReadView:
     """What can be read here, and who waits for more of it."""
@@ -93,7 +95,7 @@ class ReadView:
         self.readable.check_not_trimmed(position)
         place = find(self.store, position)
         if place is None:
-            return Elsewhere(), []
+            return Elsewhere(any(low <= position < high for low, high in self.order.strewn())), []
         lane, lsn = place
         self._check_not_lost_at(lane, lsn, position)
         cursor = ShardCursor(self.store, position)
@@ -122,12 +124,12 @@ class ReadView:
             low, high = max(start, stretch.lsn), min(stop, stretch.lsn + stretch.count)
             if low < high:
                 position = stretch.position + low - stretch.lsn
-                raise Lost(
-                    f"positions {position} to {position + high - low - 1} were ordered, and no replica holds their "
-                    f"records any more: go on at position {position + high - low}",
-                    start=position,
-                    stop=position + high - low,
-                )
+                raise Lost.at(position, position + high - low)
+
+    def check_not_strewn(self, start: int, stop: int) -> None:
+        """`Lost` when records of this shard are gone that may have stood at one of these positions."""
+        for low, high in _within(self.order.strewn(), start, stop):
+            raise Lost.among(low, high)
 
     def _check_not_lost_at(self, lane: LaneId, lsn: int, position: int) -> None:
         """The same for one record; what is lost with it ends with its run: behind that are records of others."""
@@ -221,7 +223,8 @@ class Stream:
             raise Unavailable(f"what is ordered from position {position} on is not all here yet: ask another replica")
 
     def _say(self, items: list[Delivered], payload: list[Buffer], up_to: int, view: int) -> None:
-        self._connection.send(Deliver(tuple(items), up_to, view), payload=payload)
+        strewn = tuple(_within(self._read_view.order.strewn(), max(self._start, self._told[0]), up_to))
+        self._connection.send(Deliver(tuple(items), up_to, view, strewn), payload=payload)
         self._told = (up_to, view)
         self._told_at = asyncio.get_running_loop().time()
         self._sent(sum(map(len, payload)))
@@ -237,3 +240,8 @@ class Stream:
             Rows(batch, position, low, high, partial(Delivered, lane))
             for lane, batch, position, low, high, _ in entries
         )
+
+
+def _within(ranges: Ranges, start: int, stop: int) -> list[tuple[int, int]]:
+    """The parts of the ranges between two positions."""
+    return [(max(low, start), min(high, stop)) for low, high in ranges if low < stop and start < high]
