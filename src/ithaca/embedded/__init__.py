@@ -3,8 +3,8 @@
 One process writes, any number of others read along. There is one lane, so a record's position is its LSN plus one. Read
 `engine` first: it is the log without a face; `log` and `records` are its synchronous face, `aio` and `aio_records` its
 asynchronous one. `opening` is `ithaca.open`, `directory` says what makes a directory a log and who writes it. `scan`
-reads forward, `follower` reads along with another process, `retention` trims by itself, `expiry` lets idle consumers go, `stats` and `verify` look at a
-log from outside.
+reads forward, `follower` reads along with another process, `retention` trims by itself, `expiry` lets idle consumers
+go, `stats` and `verify` look at a log from outside.
 
 Invariants:
 

@@ -174,23 +174,17 @@ class Lost(PositionError):
     @classmethod
     def among(cls, start: int, stop: int) -> "Lost":
         """Of what is told with a filter, or of one shard, where nobody can say which of the positions it is."""
-        return cls(
-            f"some of positions {start} to {stop - 1} were ordered, and no replica holds their records any more, nor "
+        why = f"some of positions {start} to {stop - 1} were ordered, and no replica holds their records any more, nor "
+        why += (
             "where they stood: whoever reads all shards without a filter is told which they are, and gets the others; "
-            f"or go on at position {stop}",
-            start=start,
-            stop=stop,
         )
+        return cls(f"{why}or go on at position {stop}", start=start, stop=stop)
 
     @classmethod
     def at(cls, start: int, stop: int) -> "Lost":
         """Of all of these positions."""
-        return cls(
-            f"positions {start} to {stop - 1} were ordered, and no replica holds their records any more: go on at "
-            f"position {stop}",
-            start=start,
-            stop=stop,
-        )
+        why = f"positions {start} to {stop - 1} were ordered, and no replica holds their records any more"
+        return cls(f"{why}: go on at position {stop}", start=start, stop=stop)
 
 
 class EmptyPosition(PositionError):

@@ -9,8 +9,8 @@ with Cluster(shards=2) as cluster, ithaca.connect(cluster.bootstrap) as log:
 ```
 
 With pytest, the fixtures `ithaca_cluster` and `ithaca_log` are there without an import (`plugin`). `cluster` is the one
-of the example, and `shape` what it may consist of; its servers write to a `mortal_disk`, from which killing cuts them off. Names are loaded when they are
-first used, because pytest loads the plugin in every run.
+of the example, and `shape` what it may consist of; its servers write to a `mortal_disk`, from which killing cuts them
+off. Names are loaded when they are first used, because pytest loads the plugin in every run.
 """
 
 from typing import TYPE_CHECKING, Any
