@@ -4,13 +4,14 @@
 * `places`: it is ordered where its primary has placed it, and no slot is used twice, whoever took the lane over.
 * `kept-places`: a lane that is closed without a failure has ordered all that its primary had delivered of it.
 * `promises`: whoever has promised acknowledges and delivers nothing more of that lane, in whatever start.
+* `idle-silent`: once nobody appends any more nothing is said or ordered (`silence`).
 """
 
 from collections.abc import Callable
 
 from ithaca.engines.belfast.replica.core import AnyEffect, SlotCore
 from ithaca.engines.belfast.replica.events import SendAck, SendLaneReport, SendPromise, Speculate
-from ithaca.engines.belfast.speculation.entries import BelfastEntry, CutRange, FailLane, TakeLane
+from ithaca.engines.belfast.speculation.entries import BelfastEntry, CutRange, FailLane, SlotEntry
 from ithaca.engines.belfast.speculation.outcomes import SlotsOrdered
 from ithaca.engines.belfast.speculation.state import BelfastState
 from ithaca.engines.scalog.ordering.outcomes import LaneClosed, OrderedCut, Outcome
@@ -18,6 +19,7 @@ from ithaca.engines.scalog.ordering.state import OrderingState
 from ithaca.engines.scalog.replica.events import SendReport, Write
 from ithaca.model.cut import lane_of
 from ithaca.model.positions import LaneId
+from ithaca.sim.belfast.silence import Silence
 from ithaca.sim.rules.witness import Sight
 from ithaca.sim.scalog.invariants import Invariants
 from ithaca.sim.scalog.order_clock import TimeRules
@@ -31,6 +33,7 @@ class BelfastWitness(ScalogWitness):
 
     def __init__(self, world: World, invariants: Invariants, times: TimeRules) -> None:
         super().__init__(world, invariants, times)
+        self.silence = Silence(world)
         self._placed: dict[LaneId, dict[int, tuple[int, int]]] = {}
         """Position and records of each batch that a primary has placed, by its LSN."""
         self._slots: dict[int, tuple[LaneId, int]] = {}
@@ -46,6 +49,7 @@ class BelfastWitness(ScalogWitness):
             *others,
             (BelfastState, "apply", self.slot_entries),
             (SlotCore, "step_any", self.replica_steps),
+            *self.silence.sights(),
         ]
 
     def replica_steps(self, original: Callable[..., list[AnyEffect]], core: SlotCore, event: object) -> list[AnyEffect]:
@@ -85,6 +89,8 @@ class BelfastWitness(ScalogWitness):
         self, original: Callable[..., list[Outcome]], state: BelfastState, index: int, entry: BelfastEntry
     ) -> list[Outcome]:
         """Whatever is ordered is ordered in a slot of its lane, each once, and a shard has one lane."""
+        if isinstance(entry, SlotEntry):
+            self.silence.broken(type(entry).__name__)
         if isinstance(entry, CutRange):
             self._may_be_forgotten(state, entry.forget)
         attempt, tail, owners = state.slots.attempt, state.slots.tail, state.slots.kept
@@ -114,8 +120,6 @@ class BelfastWitness(ScalogWitness):
                 if outcome.length < delivered:
                     said = f"{outcome.lane} is closed at {outcome.length} by {type(entry).__name__}"
                     self.accuse("kept-places", f"{said}, and {delivered} of it were delivered")
-        if isinstance(entry, TakeLane) and any(isinstance(outcome, LaneClosed) for outcome in outcomes):
-            self._world.count("path order: lane taken over")
 
     def _is_where_placed(self, lane: LaneId, lsn: int, position: int, count: int) -> None:
         placed = self._placed.get(lane, {})
