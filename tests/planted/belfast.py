@@ -1,5 +1,7 @@
 """Planted bugs of the engine `belfast`: its rules, one by one."""
 
+from ithaca.sim.belfast.lost_lanes import LOSE_LANE
+from ithaca.sim.belfast.speculators import speculators_of
 from ithaca.sim.configuration import Configuration
 from tests.planted.bug import Bug
 
@@ -9,6 +11,22 @@ _CORE = "ithaca.engines.belfast.replica.core"
 
 def _masks(drawn: Configuration) -> bool:
     return drawn.masking and drawn.slots.mode == "fixed"
+
+
+def _speculates(drawn: Configuration) -> bool:
+    return speculators_of(drawn.seed) > 0 and drawn.slots.mode == "fixed"
+
+
+def _fails(drawn: Configuration) -> bool:
+    return LOSE_LANE in drawn.faults and speculators_of(drawn.seed) > 0
+
+
+def _publishes(drawn: Configuration) -> bool:
+    return drawn.publishers > 0 and drawn.slots.mode == "fixed"
+
+
+def _changes(drawn: Configuration) -> bool:
+    return drawn.slots.mode == "fixed" and bool({"finalize", "add-shard", "replace-replica"} & set(drawn.faults))
 
 
 BELFAST = (
@@ -40,6 +58,7 @@ BELFAST = (
         ),
         '            return "the order is free"\n        if entry.start',
         engine="belfast",
+        needs=_fails,
     ),
     Bug(
         "slots-other-prefix",
@@ -56,6 +75,7 @@ BELFAST = (
         "        if self._unsynced:\n            return self._unsynced[0].position\n",
         "",
         engine="belfast",
+        needs=_speculates,
     ),
     Bug(
         "slots-since-forgotten",
@@ -64,6 +84,7 @@ BELFAST = (
         "            if self._core.position >= since:\n",
         "            if True:\n",
         engine="belfast",
+        needs=_speculates,
     ),
     Bug(
         "slots-confirmed-early",
@@ -72,6 +93,7 @@ BELFAST = (
         "        reached = min(self._tails.get(self.attempt, 0), self.position)",
         "        reached = self.position",
         engine="belfast",
+        needs=_speculates,
     ),
     Bug(
         "slots-failure-untold",
@@ -80,6 +102,7 @@ BELFAST = (
         "        elif message.attempt > self._attempt:\n            self._fail(message)\n",
         "",
         engine="belfast",
+        needs=_fails,
     ),
     Bug(
         "slots-lane-goes-on",
@@ -96,6 +119,7 @@ BELFAST = (
         '"free" if self.changes or self._is_shard_leaving() else',
         '"free" if self.changes else',
         engine="belfast",
+        needs=_changes,
     ),
     Bug(
         "slots-unwritten-kept",
@@ -254,6 +278,7 @@ BELFAST = (
         "        while self.reserved and self.reserved[0][0] == self.tail:",
         "        while self.reserved:",
         engine="belfast",
+        needs=_publishes,
     ),
     Bug(
         "slots-free-not-over",
@@ -264,6 +289,7 @@ BELFAST = (
         "        return report.stopped",
         "        return self._progress.ordered(lane)",
         engine="belfast",
+        needs=_changes,
     ),
     Bug(
         "slots-delivered-unsynced",
@@ -272,6 +298,7 @@ BELFAST = (
         "            if batch.end_lsn <= durable:\n                due.append((batch, position))",
         "            due.append((batch, position))",
         engine="belfast",
+        needs=_speculates,
     ),
     Bug(
         "slots-failed-records-stay",
@@ -280,5 +307,15 @@ BELFAST = (
         "            self.held -= self._lane(failure.lane).fail_from(limit)",
         "            pass",
         engine="belfast",
+        needs=_fails,
+    ),
+    Bug(
+        "slots-idle-clock",
+        "a lane passes cuts in which it has nothing by the clock, while somebody speculates",
+        f"{_SPECULATION}.placement",
+        "        return bool(self._speculators and self._taken)",
+        "        return bool(self._speculators and self._cut is not None)",
+        engine="belfast",
+        needs=_speculates,
     ),
 )
