@@ -10,7 +10,12 @@ _CORE = "ithaca.engines.belfast.replica.core"
 
 
 def _masks(drawn: Configuration) -> bool:
-    return drawn.masking and drawn.slots.mode == "fixed"
+    return drawn.masking and LOSE_LANE in drawn.faults
+
+
+def _waits(drawn: Configuration) -> bool:
+    """A primary that was cut off for a short time is back before there are enough promises."""
+    return not drawn.masking and drawn.replicas == 2 and LOSE_LANE in drawn.faults
 
 
 def _speculates(drawn: Configuration) -> bool:
@@ -45,20 +50,6 @@ BELFAST = (
         "    return lengths[copies - 1] if len(lengths) >= copies else 0",
         "    return lengths[0] if lengths else 0",
         engine="belfast",
-    ),
-    Bug(
-        "slots-old-attempt",
-        "a range of cuts counts whatever attempt it was proposed in",
-        f"{_SPECULATION}.order",
-        (
-            '            return "the order is free"\n'
-            "        if entry.attempt != self.attempt:\n"
-            '            return "another attempt"\n'
-            "        if entry.start"
-        ),
-        '            return "the order is free"\n        if entry.start',
-        engine="belfast",
-        needs=_fails,
     ),
     Bug(
         "slots-other-prefix",
@@ -189,7 +180,7 @@ BELFAST = (
         "        return self.own_lane is not None and not self._promises.may_acknowledge(self.own_lane)",
         "        return False",
         engine="belfast",
-        needs=_masks,
+        needs=_waits,
     ),
     Bug(
         "takeover-promise-forgotten",
@@ -258,17 +249,6 @@ BELFAST = (
         f"{_SPECULATION}.progress",
         "        return 0 if known is None else known.done",
         "        return 1 << 62 if known is None else known.done",
-        engine="belfast",
-    ),
-    Bug(
-        "slots-second-lane",
-        "a shard gets another lane while one is open",
-        f"{_SPECULATION}.state",
-        """        if any(lane.replica != entry.replica for lane in shard.open_lanes()):
-            return "another lane of the shard is open"
-        return "the lane is to be taken over first" if self.slots.has_open_lane(entry.shard) else None
-""",
-        "        return None\n",
         engine="belfast",
     ),
     Bug(

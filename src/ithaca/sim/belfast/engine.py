@@ -6,6 +6,7 @@ from random import Random
 
 from ithaca.model.config.slots import SlotMode, SlotQuotas, SlotSettings
 from ithaca.model.engine import EngineName
+from ithaca.model.limits import KIB, MIB
 from ithaca.sim.belfast.lost_lanes import LOST_LANE_FAULTS, LostLanes, with_lost_lanes
 from ithaca.sim.belfast.paths import PATHS
 from ithaca.sim.belfast.speculators import Speculating, speculators_of
@@ -44,7 +45,7 @@ class SimulatedBelfast(SimulatedScalog):
         limits = {"WINDOW_ROUNDS": random.choice(rounds), "QUOTA_SLOTS": random.choice((4, 64, 4096, 4096))}
         # A shard that is held back holds up all others here, so it must say in time that its runs are synced.
         unsynced = max(drawn.limits["ORDERING_CUTS_UNSYNCED_MAX"], drawn.limits["RUNS_SYNC_CUTS"])
-        limits |= {"ORDERING_CUTS_UNSYNCED_MAX": unsynced}
+        limits |= {"ORDERING_CUTS_UNSYNCED_MAX": unsynced, "SPECULATED_BYTES_MAX": _kept_for_speculators(shared.seed)}
         drawn = replace(drawn, slots=SlotSettings(mode, quotas), limits=drawn.limits | limits)
         faults = tuple(kind for kind in drawn.faults if kind in self.faults)
         focus = "everybody" if drawn.focus == "aggregators" else drawn.focus
@@ -52,6 +53,11 @@ class SimulatedBelfast(SimulatedScalog):
 
     def simulate(self, world: World) -> Simulation:
         return BelfastSimulation(world)
+
+
+def _kept_for_speculators(seed: int) -> int:
+    """Where a primary keeps little, speculators that come late must read what is ordered."""
+    return Random(f"kept for speculators of {seed}").choice((2 * KIB, 8 * MIB))
 
 
 class BelfastSimulation(ScalogSimulation):

@@ -1,7 +1,9 @@
-"""So many replicas of a shard stand still that its lane fails, while others append, and speculators listen.
+"""A primary that orderers do not reach, or so many replicas of a shard that stand still that its lane fails.
 
-Nothing is lost with it: the replicas come back with their disks. It is long enough for the leader to give the lane up,
-which short disturbances are not. Drawn apart from the rest, so that the other seeds stay what they were.
+What speculators are given by a primary that only the orderers do not reach is not ordered: it is ordered in its places
+by a takeover, or fails, as its shard is. Nothing is lost with it: all replicas come back with their disks. It is long
+enough for the leader to give a lane up, which other disturbances are not. Drawn apart from the rest, so that the other
+seeds stay what they were.
 """
 
 from dataclasses import replace
@@ -12,9 +14,12 @@ from ithaca.model.config.failures import FailurePolicy
 from ithaca.sim.scheduler import NS_PER_S
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ithaca.model.view import Shard
     from ithaca.sim.configuration import Configuration
     from ithaca.sim.engine import Inject
-    from ithaca.sim.process import Process
+    from ithaca.sim.host import Host
     from ithaca.sim.world import World
 
 LOSE_LANE = "lose-lane"
@@ -26,13 +31,14 @@ _LONGER_S = (0.2, 3.0)
 
 
 def with_lost_lanes(drawn: "Configuration") -> "Configuration":
-    """The same or, where nobody answers silence otherwise, with the fault, and with lanes that soon fail."""
+    """The same or, where nobody answers silence otherwise, with the fault, few others, and lanes that soon fail."""
     random = Random(f"lost lanes of {drawn.seed}")
     if not drawn.faults or drawn.failures.action != "none" or random.random() >= _CHANCE:
         return drawn
+    others = random.sample(drawn.faults, min(len(drawn.faults), random.randint(0, 2)))
     return replace(
         drawn,
-        faults=tuple(sorted([*drawn.faults, LOSE_LANE])),
+        faults=tuple(sorted([*others, LOSE_LANE])),
         failures=FailurePolicy("none", random.choice(_DETECTION_MS)),
         slots=replace(drawn.slots, mode="fixed"),
     )
@@ -44,33 +50,80 @@ class LostLanes:
     def __init__(self, world: "World") -> None:
         self._world = world
         self._random = Random(f"{world.configuration.seed} lost lanes")
+        self._detection_s = world.configuration.failures.detection_ms / 1000
+        self._is_over = True
         self.kinds: dict[str, Inject] = {LOSE_LANE: self._lose}
 
     def _lose(self) -> str | None:
-        """Of a shard whose replicas all run as many that too few are left."""
+        """Befall a shard whose replicas all run, one at a time."""
         world = self._world
-        shards = [(shard, world.hosts_of(shard.shard)) for shard in world.view.shards if shard.open_lanes()]
         whole = [
             (shard, hosts)
-            for shard, hosts in shards
-            if len(hosts) == shard.size and all(host.process and not host.process.is_paused for host in hosts)
+            for shard in world.view.shards
+            if shard.open_lanes() and len(hosts := world.hosts_of(shard.shard)) == shard.size and all(map(_runs, hosts))
         ]
-        if not whole:
+        if not whole or not self._is_over:
             return None
+        self._is_over = False
         shard, hosts = self._random.choice(whole)
-        detection_s = world.configuration.failures.detection_ms / 1000
-        for_s = 2 * detection_s + self._random.uniform(*_LONGER_S)
-        chosen = self._random.sample(hosts, len(hosts) - shard.copies + 1)
-        for host in chosen:
-            assert host.process is not None
-            self._pause(host.process, for_s)
-        return f"{', '.join(host.name for host in chosen)} for {for_s:.1f} s"
+        return self._cut_off(shard, hosts) if self._random.random() < 2 / 3 else self._pause(shard, hosts)
 
-    def _pause(self, process: "Process", for_s: float) -> None:
-        process.is_paused = True
+    def _pause(self, shard: "Shard", hosts: "list[Host]") -> str:
+        """As many replicas stand still that too few are left."""
+        for_s = 2 * self._detection_s + self._random.uniform(*_LONGER_S)
+        chosen = self._random.sample(hosts, len(hosts) - shard.copies + 1)
+        processes = [host.process for host in chosen if host.process is not None]
+        for process in processes:
+            process.is_paused = True
 
         def resume() -> None:
-            if process.is_paused:
-                self._world.scheduler.resume(process)
+            for process in processes:
+                if process.is_paused:
+                    self._world.scheduler.resume(process)
 
-        self._world.scheduler.plan(int(for_s * NS_PER_S), None, resume)
+        self._mend_after(for_s, resume)
+        return f"{', '.join(host.name for host in chosen)} stand still for {for_s:.1f} s"
+
+    def _cut_off(self, shard: "Shard", hosts: "list[Host]") -> str:
+        """Orderers and a primary do not hear of each other, while its followers do. Perhaps one of these lags, and
+        perhaps one is killed, which comes back with what its disk says."""
+        world, random = self._world, self._random
+        replica = shard.find(shard.open_lanes()[0].replica)
+        assert replica is not None, "whoever has an open lane is of the shard"
+        (primary,) = [host for host in hosts if host.address == replica.address.host]
+        others = [host for host in hosts if host is not primary]
+        random.shuffle(others)
+        apart = [host for host in world.hosts.values() if host.place is not None and host.place.role == "orderer"]
+        lagging = others[-1:] if len(others) > 1 and random.random() < 0.5 else []
+        links = [(primary.address, host.address) for host in [*apart, *lagging]]
+        for link in links:
+            world.network.cut(*link)
+            world.network.cut(*reversed(link))
+        if others and random.random() < 0.5:
+            killed = random.choice(others)
+            self._after(random.uniform(0, 0.5), lambda: world.kill(killed, "its primary is cut off from the orderers"))
+
+        def heal() -> None:
+            for link in links:
+                world.network.heal(*link)
+                world.network.heal(*reversed(link))
+
+        short_s = random.uniform(0.1, self._detection_s)
+        for_s = random.choice((short_s, 2 * self._detection_s + random.uniform(*_LONGER_S)))
+        self._mend_after(for_s, heal)
+        return f"{primary.name}, which orderers do not reach for {for_s:.1f} s"
+
+    def _mend_after(self, delay_s: float, mend: "Callable[[], None]") -> None:
+        def over() -> None:
+            self._is_over = True
+            mend()
+
+        self._after(delay_s, over)
+
+    def _after(self, delay_s: float, act: "Callable[[], None]") -> None:
+        world = self._world
+        world.scheduler.plan(int(delay_s * NS_PER_S), None, lambda: None if world.is_healing else act())
+
+
+def _runs(host: "Host") -> bool:
+    return host.process is not None and not host.process.is_paused

@@ -4,6 +4,8 @@
 * `places`: it is ordered where its primary has placed it, and no slot is used twice, whoever took the lane over.
 * `kept-places`: a lane that is closed without a failure has ordered all that its primary had delivered of it.
 * `promises`: whoever has promised acknowledges and delivers nothing more of that lane, in whatever start.
+* `promises-kept`: what a replica says that it has promised is on its disk.
+* `delivered-durable`: what speculators are sent is synced on so many disks that its shard does not lose it.
 * `idle-silent`: once nobody appends any more nothing is said or ordered (`silence`).
 """
 
@@ -11,6 +13,8 @@ from collections.abc import Callable
 
 from ithaca.engines.belfast.replica.core import AnyEffect, SlotCore
 from ithaca.engines.belfast.replica.events import SendAck, SendLaneReport, SendPromise, Speculate
+from ithaca.engines.belfast.server.replica.promises import load_promises
+from ithaca.engines.belfast.server.replica.speculators import LaneSpeculators
 from ithaca.engines.belfast.speculation.entries import BelfastEntry, CutRange, FailLane, SlotEntry
 from ithaca.engines.belfast.speculation.outcomes import SlotsOrdered
 from ithaca.engines.belfast.speculation.state import BelfastState
@@ -19,7 +23,9 @@ from ithaca.engines.scalog.ordering.state import OrderingState
 from ithaca.engines.scalog.replica.events import SendReport, Write
 from ithaca.model.cut import lane_of
 from ithaca.model.positions import LaneId
+from ithaca.runtime import machine
 from ithaca.sim.belfast.silence import Silence
+from ithaca.sim.process import SimMachine
 from ithaca.sim.rules.witness import Sight
 from ithaca.sim.scalog.invariants import Invariants
 from ithaca.sim.scalog.order_clock import TimeRules
@@ -40,6 +46,8 @@ class BelfastWitness(ScalogWitness):
         """Lane and LSN of the first record of each batch, by its position."""
         self._delivered: dict[LaneId, int] = {}
         """How much of each lane was delivered to anybody."""
+        self._durable: dict[LaneId, int] = {}
+        """How much of each lane its primary knows to be durable in the shard."""
         self._promised: set[tuple[int, int, int, LaneId]] = set()
         """Replicas, by their disks, that have said that they promised."""
 
@@ -49,12 +57,15 @@ class BelfastWitness(ScalogWitness):
             *others,
             (BelfastState, "apply", self.slot_entries),
             (SlotCore, "step_any", self.replica_steps),
+            (LaneSpeculators, "_due", self.deliveries),
             *self.silence.sights(),
         ]
 
     def replica_steps(self, original: Callable[..., list[AnyEffect]], core: SlotCore, event: object) -> list[AnyEffect]:
         """What a primary places and delivers, and what a replica acknowledges."""
         effects = original(core, event)
+        if core.placing_lane is not None:
+            self._durable[core.placing_lane] = core.watermark[1]
         for effect in effects:
             match effect:
                 case Write(lane=lane, batch=batch, position=position) if position and lane == core.own_lane:
@@ -70,16 +81,36 @@ class BelfastWitness(ScalogWitness):
                     for lane, _ in report.lengths:
                         self._may_speak(core, lane, "reports")
                 case SendPromise(lane=lane):
+                    self._has_stored(core, lane)
                     self._promised.add((core._shard, core._replica, core.disk, lane))
                 case _:
                     pass
         return effects
+
+    def deliveries(
+        self, original: Callable[..., list[tuple[Batch, int]]], speculators: LaneSpeculators, sent: int, durable: int
+    ) -> list[tuple[Batch, int]]:
+        """What speculators are sent now."""
+        due = original(speculators, sent, durable)
+        known = self._durable.get(speculators.lane, 0)
+        for batch, position in due:
+            if batch.end_lsn > known:
+                said = f"records {batch.base_lsn} to {batch.end_lsn} of {speculators.lane} are delivered at {position}"
+                self.accuse("delivered-durable", f"{said}, and {known} are durable")
+        return due
 
     def _places(self, lane: LaneId, batch: Batch, position: int) -> None:
         known = self._slots.setdefault(position, (lane, batch.base_lsn))
         if known != (lane, batch.base_lsn):
             self.accuse("places", f"record {batch.base_lsn} of {lane} is placed at {position}, where {known} is")
         self._placed.setdefault(lane, {})[batch.base_lsn] = position, batch.count
+
+    def _has_stored(self, core: SlotCore, lane: LaneId) -> None:
+        running = machine.current()
+        host = self._world.hosts.get(running.process_name) if isinstance(running, SimMachine) else None
+        if host is not None and lane not in load_promises(host.disk, host.directory):
+            said = f"replica {core._shard}/{core._replica} says that it has promised to say nothing more of {lane}"
+            self.accuse("promises-kept", f"{said}, and its disk does not")
 
     def _may_speak(self, core: SlotCore, lane: LaneId, what: str) -> None:
         if (core._shard, core._replica, core.disk, lane) in self._promised:
