@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 LOSE_LANE = "lose-lane"
 LOST_LANE_FAULTS = (LOSE_LANE,)
 _CHANCE = 0.25
-_DETECTION_MS = (300, 1000)
-_LONGER_S = (0.2, 3.0)
+_DETECTION_MS = (300, 300, 1000)
+_LONGER_S = (0.2, 1.5)
 """Silence is noticed after the time of detection, and answered after as much again; it lasts so much longer."""
 
 
@@ -41,6 +41,16 @@ def with_lost_lanes(drawn: "Configuration") -> "Configuration":
         faults=tuple(sorted([*others, LOSE_LANE])),
         failures=FailurePolicy("none", random.choice(_DETECTION_MS)),
         slots=replace(drawn.slots, mode="fixed"),
+        # It takes seconds, of which a busy world has few.
+        producers=2,
+        readers=1,
+        pause_between_appends_s=max(0.1, drawn.pause_between_appends_s),
+        publishers=min(1, drawn.publishers),
+        claimants=0,
+        session_churners=0,
+        drivers=0,
+        edge_readers=0,
+        flood=0,
     )
 
 

@@ -50,8 +50,8 @@ class TimeRules:
         """When a leader said the time, and by how much it was ahead of the true one."""
         self._leapt_ns = -1
         self._runs: list[tuple[int, int, int, int]] = []
-        """Of each run: where it begins, when its cut was proposed, the time of that, and where the run ends. Between two
-        runs of a cut there may be empty positions."""
+        """Of each run: where it begins, when its cut was proposed, the time of that, and where the run ends. Between
+        those of a cut there may be empty positions."""
         self._opened_ns: dict[LaneId, tuple[int, int]] = {}
         """Of each part: when it was opened, and its time to live."""
         self._voters: tuple[int, ...] = ()
