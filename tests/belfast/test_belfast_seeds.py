@@ -1,8 +1,14 @@
-"""Seeds of the engine belfast that once failed."""
+"""Seeds of the engine belfast that once failed, and rules that a world without faults shows."""
 
 from dataclasses import replace
 
-from ithaca.sim.configuration import configuration_of
+import pytest
+
+from ithaca.engines.belfast.speculation.placement import Placement
+from ithaca.sim.belfast import silence
+from ithaca.sim.belfast.lost_lanes import LOSE_LANE
+from ithaca.sim.belfast.speculators import speculators_of
+from ithaca.sim.configuration import Configuration, configuration_of
 from ithaca.sim.run import run_configuration, run_seed
 
 
@@ -17,3 +23,36 @@ def test_a_replica_goes_on_as_its_next_boot_when_all_of_its_shard_had_a_lane() -
     """Its process ended with `WrongLane`, which a process that nobody starts again does not survive."""
     result = run_seed(101, "belfast")
     assert result.violation is None, f"{result.violation}\n{result.report}"
+
+
+def calm() -> Configuration:
+    """Nothing is broken, and somebody speculates."""
+    drawn = configuration_of(1, "belfast")
+    assert speculators_of(drawn.seed)
+    assert drawn.slots.mode == "fixed"
+    return replace(drawn, faults=(), publishers=0, trims=False, claimants=0, consumers=0, troubled_s=1.0, producers=1)
+
+
+def test_an_idle_order_is_silent() -> None:
+    result = run_configuration(calm())
+    assert result.violation is None, f"{result.violation}\n{result.report}"
+    assert result.counts["record delivered before its place was final"] > 0
+
+
+def test_an_order_that_is_never_silent_is_accused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Primaries pass cuts by the clock that have no record, while somebody listens."""
+    clocked = property(lambda placement: bool(placement._speculators and placement._cut is not None))
+    monkeypatch.setattr(Placement, "is_clocked", clocked)
+    monkeypatch.setattr(silence, "IDLE_S", 3.0)
+    assert run_configuration(calm()).rule == silence.RULE
+
+
+def test_lanes_are_lost_and_speculators_are_told() -> None:
+    seed = next(
+        seed
+        for seed in range(1, 100)
+        if LOSE_LANE in configuration_of(seed, "belfast").faults and speculators_of(seed) > 0
+    )
+    result = run_seed(seed, "belfast")
+    assert result.violation is None, f"{result.violation}\n{result.report}"
+    assert result.counts["speculation failed"] > 0

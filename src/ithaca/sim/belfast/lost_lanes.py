@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 LOSE_LANE = "lose-lane"
 LOST_LANE_FAULTS = (LOSE_LANE,)
 _CHANCE = 0.25
-_DETECTION_MS = (300, 300, 1000)
+_DETECTION_MS = (300, 300, 500)
 _LONGER_S = (0.2, 1.5)
 """Silence is noticed after the time of detection, and answered after as much again; it lasts so much longer."""
 
@@ -35,16 +35,18 @@ def with_lost_lanes(drawn: "Configuration") -> "Configuration":
     random = Random(f"lost lanes of {drawn.seed}")
     if not drawn.faults or drawn.failures.action != "none" or random.random() >= _CHANCE:
         return drawn
-    others = random.sample(drawn.faults, min(len(drawn.faults), random.randint(0, 2)))
+    others = random.sample(drawn.faults, random.randint(0, 1))
     return replace(
         drawn,
         faults=tuple(sorted([*others, LOSE_LANE])),
         failures=FailurePolicy("none", random.choice(_DETECTION_MS)),
         slots=replace(drawn.slots, mode="fixed"),
         # It takes seconds, of which a busy world has few.
+        fault_every_s=0.3,
+        shards=min(2, drawn.shards),
         producers=2,
         readers=1,
-        pause_between_appends_s=max(0.1, drawn.pause_between_appends_s),
+        pause_between_appends_s=0.05,
         publishers=min(1, drawn.publishers),
         claimants=0,
         session_churners=0,
@@ -76,7 +78,7 @@ class LostLanes:
             return None
         self._is_over = False
         shard, hosts = self._random.choice(whole)
-        return self._cut_off(shard, hosts) if self._random.random() < 2 / 3 else self._pause(shard, hosts)
+        return self._cut_off(shard, hosts) if self._random.random() < 3 / 4 else self._pause(shard, hosts)
 
     def _pause(self, shard: "Shard", hosts: "list[Host]") -> str:
         """As many replicas stand still that too few are left."""
@@ -104,7 +106,7 @@ class LostLanes:
         others = [host for host in hosts if host is not primary]
         random.shuffle(others)
         apart = [host for host in world.hosts.values() if host.place is not None and host.place.role == "orderer"]
-        lagging = others[-1:] if len(others) > 1 and random.random() < 0.5 else []
+        lagging = others[-1:] if len(others) > 1 and random.random() < 2 / 3 else []
         links = [(primary.address, host.address) for host in [*apart, *lagging]]
         for link in links:
             world.network.cut(*link)

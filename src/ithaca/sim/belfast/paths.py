@@ -13,8 +13,10 @@ _OF_SCALOG = (
     "aggregator: orderers told",
     "order: replica sent elsewhere",
     "order: cut refused",
+    "order: let in without a lane",
 )
-"""What aggregators lead to, of which there are none here, and what becomes of cuts that a leader of scalog proposes."""
+"""What aggregators lead to, of which there are none here; what becomes of cuts that a leader of scalog proposes; and a
+lane that a replica is given when it joins, which here the leader opens when one is due."""
 _ENGINE = "ithaca.engines.belfast"
 _ORDER = f"{_ENGINE}.speculation.order:SlotOrder"
 _CORE = f"{_ENGINE}.replica.core:SlotCore"
@@ -36,6 +38,5 @@ PATHS: dict[str, str] = {
     "replica: places read from the disk": f"{_ENGINE}.server.replica.promises:_places_of",
     "replica: promise stored": f"{_ENGINE}.server.replica.promises:PromisesFile._store",
     "client: speculation failed": f"{_SPECULATION}._fail",
-    "client: speculation begun again": f"{_SPECULATION}._begin_again",
     "client: position asked of its owner": f"{_ENGINE}.client.reading:SlotReading._lacks",
 }
