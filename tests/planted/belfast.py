@@ -13,11 +13,6 @@ def _masks(drawn: Configuration) -> bool:
     return drawn.masking and LOSE_LANE in drawn.faults
 
 
-def _waits(drawn: Configuration) -> bool:
-    """A primary that was cut off for a short time is back before there are enough promises."""
-    return not drawn.masking and drawn.replicas == 2 and LOSE_LANE in drawn.faults
-
-
 def _speculates(drawn: Configuration) -> bool:
     return speculators_of(drawn.seed) > 0 and drawn.slots.mode == "fixed"
 
@@ -180,7 +175,7 @@ BELFAST = (
         "        return self.own_lane is not None and not self._promises.may_acknowledge(self.own_lane)",
         "        return False",
         engine="belfast",
-        needs=_waits,
+        needs=_masks,
     ),
     Bug(
         "takeover-promise-forgotten",

@@ -120,8 +120,9 @@ class LostLanes:
                 world.network.heal(*link)
                 world.network.heal(*reversed(link))
 
-        short_s = random.uniform(0.1, self._detection_s)
-        for_s = random.choice((short_s, 2 * self._detection_s + random.uniform(*_LONGER_S)))
+        detection_s = self._detection_s
+        middle_s, long_s = random.uniform(detection_s, 2 * detection_s), 2 * detection_s + random.uniform(*_LONGER_S)
+        for_s = random.choice((random.uniform(0.1, detection_s), middle_s, long_s, long_s))
         self._mend_after(for_s, heal)
         return f"{primary.name}, which orderers do not reach for {for_s:.1f} s"
 

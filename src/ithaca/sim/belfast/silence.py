@@ -33,7 +33,7 @@ _SAID = (*_OF_ORDER, *_OF_TAKEOVERS, *_OF_SPECULATORS)
 
 SILENT_S = 2.0
 """So long nothing is said, at some time."""
-IDLE_S = 40.0
+IDLE_S = 10.0
 """So long after the last append, at the latest."""
 
 
