@@ -25,6 +25,12 @@ def test_a_replica_goes_on_as_its_next_boot_when_all_of_its_shard_had_a_lane() -
     assert result.violation is None, f"{result.violation}\n{result.report}"
 
 
+def test_a_speculator_that_comes_late_to_several_lanes_goes_on() -> None:
+    """What was held back of one lane let the others' go on, and its reading ended with a `KeyError`: it waited for ever."""
+    result = run_seed(525, "belfast")
+    assert result.violation is None, f"{result.violation}\n{result.report}"
+
+
 def calm() -> Configuration:
     """Nothing is broken, and somebody speculates."""
     drawn = configuration_of(1, "belfast")

@@ -5,6 +5,7 @@
 * `kept-places`: a lane that is closed without a failure has ordered all that its primary had delivered of it.
 * `promises`: whoever has promised acknowledges and delivers nothing more of that lane, in whatever start.
 * `promises-kept`: what a replica says that it has promised is on its disk.
+* `places-told`: what a replica tells a takeover of its copy has the place of every record that is not ordered.
 * `delivered-durable`: what speculators are sent is synced on so many disks that its shard does not lose it.
 * `idle-silent`: once nobody appends any more nothing is said or ordered (`silence`).
 """
@@ -12,11 +13,12 @@
 from collections.abc import Callable
 
 from ithaca.engines.belfast.replica.core import AnyEffect, SlotCore
-from ithaca.engines.belfast.replica.events import SendAck, SendLaneReport, SendPromise, Speculate
+from ithaca.engines.belfast.replica.events import SendAck, SendCopied, SendLaneReport, SendPromise, Speculate
 from ithaca.engines.belfast.server.replica.promises import load_promises
 from ithaca.engines.belfast.server.replica.speculators import LaneSpeculators
 from ithaca.engines.belfast.speculation.entries import BelfastEntry, CutRange, FailLane, SlotEntry
 from ithaca.engines.belfast.speculation.outcomes import SlotsOrdered
+from ithaca.engines.belfast.speculation.places import Placed
 from ithaca.engines.belfast.speculation.state import BelfastState
 from ithaca.engines.scalog.ordering.outcomes import LaneClosed, OrderedCut, Outcome
 from ithaca.engines.scalog.ordering.state import OrderingState
@@ -80,6 +82,8 @@ class BelfastWitness(ScalogWitness):
                 case SendReport(report=report):
                     for lane, _ in report.lengths:
                         self._may_speak(core, lane, "reports")
+                case SendCopied(lane=lane, ack=ack, placed=placed):
+                    self._tells_places(lane, core.ordered_length(lane) or 0, ack.length, placed)
                 case SendPromise(lane=lane):
                     self._has_stored(core, lane)
                     self._promised.add((core._shard, core._replica, core.disk, lane))
@@ -104,6 +108,12 @@ class BelfastWitness(ScalogWitness):
         if known != (lane, batch.base_lsn):
             self.accuse("places", f"record {batch.base_lsn} of {lane} is placed at {position}, where {known} is")
         self._placed.setdefault(lane, {})[batch.base_lsn] = position, batch.count
+
+    def _tells_places(self, lane: LaneId, ordered: int, length: int, told: tuple[Placed, ...]) -> None:
+        for lsn, (position, _) in self._placed.get(lane, {}).items():
+            is_told = any(each.lsn <= lsn < each.stop and each.position + lsn - each.lsn == position for each in told)
+            if ordered <= lsn < length and not is_told:
+                self.accuse("places-told", f"a copy of {lane} is told of, and not that record {lsn} is at {position}")
 
     def _has_stored(self, core: SlotCore, lane: LaneId) -> None:
         running = machine.current()
