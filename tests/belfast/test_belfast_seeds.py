@@ -26,7 +26,7 @@ def test_a_replica_goes_on_as_its_next_boot_when_all_of_its_shard_had_a_lane() -
 
 
 def test_a_speculator_that_comes_late_to_several_lanes_goes_on() -> None:
-    """What was held back of one lane let the others' go on, and its reading ended with a `KeyError`: it waited for ever."""
+    """What was held back of one lane let others go on, and its reading ended with a `KeyError`: it waited for ever."""
     result = run_seed(525, "belfast")
     assert result.violation is None, f"{result.violation}\n{result.report}"
 

@@ -22,11 +22,6 @@ def _fails(drawn: Configuration) -> bool:
     return LOSE_LANE in drawn.faults and speculators_of(drawn.seed) > 0
 
 
-def _fails_unmasked(drawn: Configuration) -> bool:
-    """What only orderers do not hear of is delivered, and not ordered by a takeover."""
-    return _fails(drawn) and not drawn.masking and drawn.replicas > 1
-
-
 def _is_cut_off(drawn: Configuration) -> bool:
     return LOSE_LANE in drawn.faults
 
@@ -182,15 +177,6 @@ BELFAST = (
         needs=_masks,
     ),
     Bug(
-        "takeover-promise-forgotten",
-        "a replica that starts again does not know what it has promised",
-        "ithaca.engines.belfast.server.replica.promises",
-        "    return checked_file.load_value(disk, path, _Promises).lanes if disk.exists(path) else ()",
-        "    return ()",
-        engine="belfast",
-        needs=_masks,
-    ),
-    Bug(
         "takeover-promise-unsynced",
         "a promise is answered before it is on the disk",
         f"{_SPECULATION}.takeover",
@@ -251,15 +237,6 @@ BELFAST = (
         "            due.append((batch, position))",
         engine="belfast",
         needs=_speculates,
-    ),
-    Bug(
-        "slots-failed-records-stay",
-        "a client keeps what a failed lane had behind the failure",
-        f"{_SPECULATION}.delivery",
-        "            self.held -= self._lane(failure.lane).fail_from(limit)",
-        "            pass",
-        engine="belfast",
-        needs=_fails_unmasked,
     ),
     Bug(
         "slots-idle-clock",

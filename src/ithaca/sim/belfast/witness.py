@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from ithaca.engines.belfast.replica.core import AnyEffect, SlotCore
 from ithaca.engines.belfast.replica.events import SendAck, SendCopied, SendLaneReport, SendPromise, Speculate
-from ithaca.engines.belfast.server.replica.promises import load_promises
+from ithaca.engines.belfast.server.replica.promises import NAME
 from ithaca.engines.belfast.server.replica.speculators import LaneSpeculators
 from ithaca.engines.belfast.speculation.entries import BelfastEntry, CutRange, FailLane, SlotEntry
 from ithaca.engines.belfast.speculation.outcomes import SlotsOrdered
@@ -27,12 +27,14 @@ from ithaca.model.cut import lane_of
 from ithaca.model.positions import LaneId
 from ithaca.runtime import machine
 from ithaca.sim.belfast.silence import Silence
+from ithaca.sim.host import Host
 from ithaca.sim.process import SimMachine
 from ithaca.sim.rules.witness import Sight
 from ithaca.sim.scalog.invariants import Invariants
 from ithaca.sim.scalog.order_clock import TimeRules
 from ithaca.sim.scalog.witness import ScalogWitness
 from ithaca.sim.world import World
+from ithaca.storage import checked_file
 from ithaca.wire.batch import Batch
 
 
@@ -118,7 +120,7 @@ class BelfastWitness(ScalogWitness):
     def _has_stored(self, core: SlotCore, lane: LaneId) -> None:
         running = machine.current()
         host = self._world.hosts.get(running.process_name) if isinstance(running, SimMachine) else None
-        if host is not None and lane not in load_promises(host.disk, host.directory):
+        if host is not None and lane not in _promises_on(host):
             said = f"replica {core._shard}/{core._replica} says that it has promised to say nothing more of {lane}"
             self.accuse("promises-kept", f"{said}, and its disk does not")
 
@@ -188,3 +190,12 @@ class BelfastWitness(ScalogWitness):
                 problem = self._world.ordered.add(outcome.tail, outcome.time_us, state.first, start)
                 if problem is not None:
                     self.accuse("order-time", problem)
+
+
+def _promises_on(host: Host) -> tuple[LaneId, ...]:
+    """What the file says, read without the help of who has written it."""
+    path = f"{host.directory}/{NAME}"
+    found: dict[str, tuple[LaneId, ...]] = {}
+    if host.disk.exists(path):
+        found = checked_file.load_value(host.disk, path, dict[str, tuple[LaneId, ...]])
+    return found.get("lanes", ())
