@@ -53,12 +53,11 @@ def test_an_order_that_is_never_silent_is_accused(monkeypatch: pytest.MonkeyPatc
     assert run_configuration(calm()).rule == silence.RULE
 
 
-def test_lanes_are_lost_and_speculators_are_told() -> None:
-    seed = next(
-        seed
-        for seed in range(1, 100)
-        if LOSE_LANE in configuration_of(seed, "belfast").faults and speculators_of(seed) > 0
-    )
+def test_lanes_are_taken_over_or_lost_and_speculators_are_told() -> None:
+    seed = 64
+    assert LOSE_LANE in configuration_of(seed, "belfast").faults
+    assert speculators_of(seed)
     result = run_seed(seed, "belfast")
     assert result.violation is None, f"{result.violation}\n{result.report}"
+    assert result.counts["path order: lane taken over"] > 0
     assert result.counts["speculation failed"] > 0
