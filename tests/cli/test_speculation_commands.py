@@ -72,7 +72,7 @@ def test_an_engine_that_has_none_is_refused_by_name(tmp_path: Path) -> None:
 @pytest.mark.campaign
 @pytest.mark.timeout(300)
 def test_the_demo_holds_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    command = [*COMMAND, "demo", "speculation", "--records", "300", "--dir", str(tmp_path)]
+    command = [*COMMAND, "demo", "speculation", "--records", "1000", "--dir", str(tmp_path)]
     env = environment() | {MARKER: str(tmp_path)}
     done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=250)
     assert done.returncode == 0, done.stdout + done.stderr
