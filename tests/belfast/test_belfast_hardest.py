@@ -4,9 +4,12 @@ from itertools import product
 from random import Random
 
 import pytest
-from tests.belfast.led_world import Lane, LedWorld
+from tests.belfast.led_world import Lane, LedWorld, Replica
+from tests.ordering.building import address
 
 from ithaca.engines.belfast.speculation.entries import BelfastEntry, CutRange, FailLane, OpenWindow
+from ithaca.engines.scalog.ordering.entries import AddReplica, RemoveReplica
+from ithaca.engines.scalog.ordering.outcomes import RefusedEntry
 from ithaca.model.positions import LaneId
 
 
@@ -130,3 +133,58 @@ def test_an_emptied_copy_does_not_count_when_the_primary_is_killed_next() -> Non
     world.settle()
     assert not world.failed
     assert ordered_of(world, lane.lane) == 2
+
+
+def change(world: LedWorld, entry: AddReplica | RemoveReplica) -> None:
+    """As a server does it: once the order is free."""
+    world.leader.changes = 1
+    while not world.leader.is_free:
+        world.round()
+    world.raft.append((world.term, entry))
+    world.commit()
+    world.leader.changes = 0
+
+
+def replace(world: LedWorld, former: int, number: int) -> None:
+    """Another replica takes the place of this one, which is gone: with all that is ordered, and no more."""
+    epoch = world.state.shards.by_number[0].epoch
+    change(world, RemoveReplica(0, epoch, former))
+    change(world, AddReplica(0, epoch + 1, number, address(number)))
+    gone = world.replicas.pop((0, former))
+    assert not gone.is_up
+    fresh = world.replicas[0, number] = Replica(0, number)
+    fresh.synced = {lane: ordered_of(world, lane) for lane in world.all_lanes}
+    world.restart(fresh)
+
+
+@pytest.mark.parametrize("former", [0, 1], ids=["primary", "follower"])
+def test_a_replica_is_replaced_under_records_that_are_not_ordered_and_then_the_primary_is_killed(former: int) -> None:
+    """All that was delivered is ordered before the shard changes; what is delivered then is on the new replica's disk,
+    from where the next takeover has it."""
+    world = begun()
+    lane = lane_of(world)
+    write(world, lane, 5, 0, 1)
+    world.kill(world.replicas[0, former])
+    assert (lane.delivered, ordered_of(world, lane.lane)) == (5, 0)
+    removal = RemoveReplica(0, world.state.shards.by_number[0].epoch, former)
+    world.index += 1
+    (refused,) = world.state.apply(world.index, removal)
+    assert isinstance(refused, RefusedEntry), "nobody leaves while something is delivered and not ordered"
+    replace(world, former, 3)
+    assert ordered_of(world, lane.lane) == 5
+    for _ in range(8):
+        world.round()
+    assert world.state.slots.mode == "fixed"
+    after = lane_of(world)
+    assert (after.lane == lane.lane) == (former == 1), "the primary stays where a follower is replaced"
+    primary = after.lane.replica
+    before = after.delivered
+    write(world, after, 4, primary, 3)
+    assert (after.delivered - before, ordered_of(world, after.lane)) == (4, before)
+    world.kill(world.replicas[0, primary])
+    for _ in range(8):
+        world.round()
+    assert not world.state.lanes.is_open(after.lane)
+    assert ordered_of(world, after.lane) == before + 4
+    world.settle()
+    assert not world.failed

@@ -1,8 +1,14 @@
-"""Seeds of the engine belfast that once failed."""
+"""Seeds of the engine belfast that once failed, and rules that a world without faults shows."""
 
 from dataclasses import replace
 
-from ithaca.sim.configuration import configuration_of
+import pytest
+
+from ithaca.engines.belfast.speculation.placement import Placement
+from ithaca.sim.belfast import silence
+from ithaca.sim.belfast.lost_lanes import LOSE_LANE
+from ithaca.sim.belfast.speculators import speculators_of
+from ithaca.sim.configuration import Configuration, configuration_of
 from ithaca.sim.run import run_configuration, run_seed
 
 
@@ -23,3 +29,41 @@ def test_what_retention_lets_go_is_told_from_what_lies_beside_it_in_the_same_cut
     """A trim ended between the runs of a cut, and what came behind was taken for the rest of it that went too early."""
     result = run_seed(24, "belfast")
     assert result.violation is None, f"{result.violation}\n{result.report}"
+
+
+def test_a_speculator_that_comes_late_to_several_lanes_goes_on() -> None:
+    """What was held back of one lane let others go on, and its reading ended with a `KeyError`: it waited for ever."""
+    result = run_seed(525, "belfast")
+    assert result.violation is None, f"{result.violation}\n{result.report}"
+
+
+def calm() -> Configuration:
+    """Nothing is broken, and somebody speculates."""
+    drawn = configuration_of(1, "belfast")
+    assert speculators_of(drawn.seed)
+    assert drawn.slots.mode == "fixed"
+    return replace(drawn, faults=(), publishers=0, trims=False, claimants=0, consumers=0, troubled_s=1.0, producers=1)
+
+
+def test_an_idle_order_is_silent() -> None:
+    result = run_configuration(calm())
+    assert result.violation is None, f"{result.violation}\n{result.report}"
+    assert result.counts["record delivered before its place was final"] > 0
+
+
+def test_an_order_that_is_never_silent_is_accused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Primaries pass cuts by the clock that have no record, while somebody listens."""
+    clocked = property(lambda placement: bool(placement._speculators and placement._cut is not None))
+    monkeypatch.setattr(Placement, "is_clocked", clocked)
+    monkeypatch.setattr(silence, "IDLE_S", 3.0)
+    assert run_configuration(calm()).rule == silence.RULE
+
+
+def test_lanes_are_taken_over_or_lost_and_speculators_are_told() -> None:
+    seed = 64
+    assert LOSE_LANE in configuration_of(seed, "belfast").faults
+    assert speculators_of(seed)
+    result = run_seed(seed, "belfast")
+    assert result.violation is None, f"{result.violation}\n{result.report}"
+    assert result.counts["path order: lane taken over"] > 0
+    assert result.counts["speculation failed"] > 0

@@ -1,6 +1,7 @@
 """Measurements of belfast beside scalog: what is compared, and that each of them comes to its end."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ from tests.bench.test_cluster_benches import servers_in
 
 from ithaca.apps.speculative.rules import measured
 from ithaca.bench.experiments.timeline import Timeline
-from ithaca.bench.speculation.changes import run_bursts, run_elastic, run_failure, run_stragglers
+from ithaca.bench.speculation.changes import recovery_of, run_bursts, run_elastic, run_failure, run_stragglers
 from ithaca.bench.speculation.followed import Followed, RolledBack
 from ithaca.bench.speculation.lab import LabSettings, Turn, compared, report_of
 from ithaca.bench.speculation.plot import draw
@@ -53,6 +54,18 @@ def test_latencies_over_time_are_those_of_when_records_were_due() -> None:
     assert over_time["delivery"][1] is None
     assert len(over_time["end_to_end"]) == 20
     assert turn.followed.latencies()["failed"] == 1
+
+
+def test_a_recovery_is_told_in_its_parts() -> None:
+    turn = replace(a_turn(0.002, 0.01, (RolledBack(0.501, 3, 2, 0.001),)), events={"killed": 0.1, "given up": 0.45})
+    (recovered,) = recovery_of(turn)
+    assert recovered["detection_ms"] == pytest.approx(350)
+    assert recovered["entry_ms"] == pytest.approx(51)
+    assert recovered["told_ms"] == pytest.approx(recovered["detection_ms"] + recovered["entry_ms"])
+    assert recovered["redelivery_ms"] == pytest.approx(101), "of the two that were undone the second came at 0.602 s"
+    assert recovered["again_ms"] == pytest.approx(13)
+    (unknown,) = recovery_of(replace(turn, events={"killed": 0.1}))
+    assert (unknown["detection_ms"], unknown["entry_ms"]) == (None, None)
 
 
 def test_reports_are_drawn(tmp_path: Path) -> None:
@@ -105,4 +118,6 @@ def test_changes_fail_no_speculation_and_a_lost_shard_does(parent: Path) -> None
     assert one["engines"]["belfast"]["failed"] == 0
     (recovered,) = whole["engines"]["belfast"]["recovery"]
     assert recovered
-    assert recovered[0]["told_ms"] > 0
+    parts = recovered[0]
+    assert parts["told_ms"] == pytest.approx(parts["detection_ms"] + parts["entry_ms"])
+    assert min(parts["detection_ms"], parts["entry_ms"]) > 0

@@ -1,5 +1,8 @@
 """Planted bugs of the engine `belfast`: its rules, one by one."""
 
+from ithaca.model.limits import MIB
+from ithaca.sim.belfast.lost_lanes import LOSE_LANE
+from ithaca.sim.belfast.speculators import speculators_of
 from ithaca.sim.configuration import Configuration
 from tests.planted.bug import Bug
 
@@ -8,7 +11,27 @@ _CORE = "ithaca.engines.belfast.replica.core"
 
 
 def _masks(drawn: Configuration) -> bool:
-    return drawn.masking and drawn.slots.mode == "fixed"
+    return drawn.masking and LOSE_LANE in drawn.faults
+
+
+def _speculates(drawn: Configuration) -> bool:
+    return speculators_of(drawn.seed) > 0 and drawn.slots.mode == "fixed"
+
+
+def _fails(drawn: Configuration) -> bool:
+    return LOSE_LANE in drawn.faults and speculators_of(drawn.seed) > 0
+
+
+def _is_cut_off(drawn: Configuration) -> bool:
+    return LOSE_LANE in drawn.faults
+
+
+def _forgets(drawn: Configuration) -> bool:
+    return _speculates(drawn) and drawn.limits["SPECULATED_BYTES_MAX"] < MIB
+
+
+def _publishes(drawn: Configuration) -> bool:
+    return drawn.publishers > 0 and drawn.slots.mode == "fixed"
 
 
 BELFAST = (
@@ -29,19 +52,6 @@ BELFAST = (
         engine="belfast",
     ),
     Bug(
-        "slots-old-attempt",
-        "a range of cuts counts whatever attempt it was proposed in",
-        f"{_SPECULATION}.order",
-        (
-            '            return "the order is free"\n'
-            "        if entry.attempt != self.attempt:\n"
-            '            return "another attempt"\n'
-            "        if entry.start"
-        ),
-        '            return "the order is free"\n        if entry.start',
-        engine="belfast",
-    ),
-    Bug(
         "slots-other-prefix",
         "a primary takes its slots for those at the beginning of the round",
         f"{_SPECULATION}.windows",
@@ -56,14 +66,16 @@ BELFAST = (
         "        if self._unsynced:\n            return self._unsynced[0].position\n",
         "",
         engine="belfast",
+        needs=_speculates,
     ),
     Bug(
         "slots-since-forgotten",
         "a watermark counts for slots of which a stream has not sent the records",
         "ithaca.engines.belfast.client.speculation",
-        "            if self._core.position >= since:\n",
-        "            if True:\n",
+        "            if watermark and self._core.position >= since:\n",
+        "            if watermark:\n",
         engine="belfast",
+        needs=_forgets,
     ),
     Bug(
         "slots-confirmed-early",
@@ -72,6 +84,7 @@ BELFAST = (
         "        reached = min(self._tails.get(self.attempt, 0), self.position)",
         "        reached = self.position",
         engine="belfast",
+        needs=_speculates,
     ),
     Bug(
         "slots-failure-untold",
@@ -80,6 +93,7 @@ BELFAST = (
         "        elif message.attempt > self._attempt:\n            self._fail(message)\n",
         "",
         engine="belfast",
+        needs=_fails,
     ),
     Bug(
         "slots-lane-goes-on",
@@ -88,14 +102,7 @@ BELFAST = (
         "            is_due = has_waited and not is_short\n",
         "            is_due = False\n",
         engine="belfast",
-    ),
-    Bug(
-        "slots-shard-stays",
-        "the order is fixed again while a shard leaves, which so never does",
-        "ithaca.engines.belfast.leading.leader",
-        '"free" if self.changes or self._is_shard_leaving() else',
-        '"free" if self.changes else',
-        engine="belfast",
+        needs=_is_cut_off,
     ),
     Bug(
         "slots-unwritten-kept",
@@ -104,6 +111,7 @@ BELFAST = (
         "        copy.received = copy.received - waiting if self._placement is None else self._placement.length\n",
         "",
         engine="belfast",
+        needs=_is_cut_off,
     ),
     Bug(
         "slots-empty-anywhere",
@@ -112,6 +120,7 @@ BELFAST = (
         "        if answer.shard is not None and await self._lacks(answer.shard, position, deadline):\n",
         "        if answer.shard is not None:\n",
         engine="belfast",
+        needs=_is_cut_off,
     ),
     Bug(
         "takeover-shortest-copy",
@@ -168,15 +177,6 @@ BELFAST = (
         needs=_masks,
     ),
     Bug(
-        "takeover-promise-forgotten",
-        "a replica that starts again does not know what it has promised",
-        "ithaca.engines.belfast.server.replica.promises",
-        "    return checked_file.load_value(disk, path, _Promises).lanes if disk.exists(path) else ()",
-        "    return ()",
-        engine="belfast",
-        needs=_masks,
-    ),
-    Bug(
         "takeover-promise-unsynced",
         "a promise is answered before it is on the disk",
         f"{_SPECULATION}.takeover",
@@ -195,15 +195,6 @@ BELFAST = (
         needs=_masks,
     ),
     Bug(
-        "takeover-places-not-read",
-        "a replica that starts again does not know where its copies are placed",
-        "ithaca.engines.belfast.server.replica.promises",
-        "held.items() if found.runs_end < found.length}",
-        "held.items() if False}",
-        engine="belfast",
-        needs=_masks,
-    ),
-    Bug(
         "takeover-places-not-written",
         "a batch goes to the disk without its place",
         "ithaca.runtime.lane_writer",
@@ -211,14 +202,6 @@ BELFAST = (
         "        self._put((batch,))",
         engine="belfast",
         needs=_masks,
-    ),
-    Bug(
-        "takeover-other-disk",
-        "what is synced on a disk that was emptied counts",
-        f"{_SPECULATION}.reports",
-        "if disks.get(ack.replica) == ack.disk), reverse=True)",
-        "if ack.replica in disks), reverse=True)",
-        engine="belfast",
     ),
     Bug(
         "slots-passed-too-short",
@@ -235,17 +218,7 @@ BELFAST = (
         "        return 0 if known is None else known.done",
         "        return 1 << 62 if known is None else known.done",
         engine="belfast",
-    ),
-    Bug(
-        "slots-second-lane",
-        "a shard gets another lane while one is open",
-        f"{_SPECULATION}.state",
-        """        if any(lane.replica != entry.replica for lane in shard.open_lanes()):
-            return "another lane of the shard is open"
-        return "the lane is to be taken over first" if self.slots.has_open_lane(entry.shard) else None
-""",
-        "        return None\n",
-        engine="belfast",
+        needs=_is_cut_off,
     ),
     Bug(
         "slots-publication-overtakes",
@@ -254,16 +227,7 @@ BELFAST = (
         "        while self.reserved and self.reserved[0][0] == self.tail:",
         "        while self.reserved:",
         engine="belfast",
-    ),
-    Bug(
-        "slots-free-not-over",
-        "slots begin while something that was written without them is not ordered",
-        f"{_SPECULATION}.planning",
-        "        if report is None or report.stopped is None or report.stopped != self._progress.ordered(lane):\n"
-        "            return None\n"
-        "        return report.stopped",
-        "        return self._progress.ordered(lane)",
-        engine="belfast",
+        needs=_publishes,
     ),
     Bug(
         "slots-delivered-unsynced",
@@ -272,13 +236,15 @@ BELFAST = (
         "            if batch.end_lsn <= durable:\n                due.append((batch, position))",
         "            due.append((batch, position))",
         engine="belfast",
+        needs=_speculates,
     ),
     Bug(
-        "slots-failed-records-stay",
-        "a client keeps what a failed lane had behind the failure",
-        f"{_SPECULATION}.delivery",
-        "            self.held -= self._lane(failure.lane).fail_from(limit)",
-        "            pass",
+        "slots-idle-clock",
+        "a lane passes cuts in which it has nothing by the clock, while somebody speculates",
+        f"{_SPECULATION}.placement",
+        "        return bool(self._speculators and self._taken)",
+        "        return bool(self._speculators and self._cut is not None)",
         engine="belfast",
+        needs=_speculates,
     ),
 )

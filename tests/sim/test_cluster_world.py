@@ -82,9 +82,10 @@ def test_every_fault_and_every_named_path_comes_up(engine: EngineName) -> None:
     assert coverage.missing() == []
 
 
-def test_the_seeds_of_a_run_draw_every_kind_of_fault() -> None:
-    drawn = Counter(kind for seed in DRAWN for kind in configuration_of(seed).faults)
-    assert set(drawn) == set(simulated("scalog").faults)
+@pytest.mark.parametrize("engine", SEEDS)
+def test_the_seeds_of_a_run_draw_every_kind_of_fault(engine: EngineName) -> None:
+    drawn = Counter(kind for seed in DRAWN for kind in configuration_of(seed, engine).faults)
+    assert set(drawn) == set(simulated(engine).faults)
 
 
 def test_reports_of_many_seeds_go_through_aggregators() -> None:

@@ -90,6 +90,15 @@ class JsonLines(logging.Formatter):
         return f"{trace}\n{self.formatStack(record.stack_info)}" if record.stack_info else trace
 
 
+def logged_s(line: str) -> float:
+    """When a line of a log was written, in seconds since 1970.
+
+    >>> logged_s('{"time":"1970-01-01T00:00:02.500000Z","level":"info","role":"","name":"","logger":"","event":""}')
+    2.5
+    """
+    return datetime.fromisoformat(msgspec.json.decode(line, type=Line).time).timestamp()
+
+
 def render(line: str) -> str:
     """A line of a log for people; one that is no such line is passed on as it is.
 

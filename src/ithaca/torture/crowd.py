@@ -14,7 +14,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from ithaca.torture.clients import consumers, outsider, plain_producer, publisher, readers, session_producer
+from ithaca.torture.clients import (
+    consumers,
+    outsider,
+    plain_producer,
+    publisher,
+    readers,
+    session_producer,
+    speculator,
+)
 from ithaca.torture.clients.client import CALLS, TIMEOUT_S, Behave, Errand, Finish, Progress, Proof, run_client
 from ithaca.torture.cluster_under_test import POLL_S
 from ithaca.torture.people import CONSUMING, REVOKED
@@ -32,6 +40,7 @@ ROLES: Mapping[str, Behave] = {
     "follower": readers.follow,
     "parts": readers.follow_parts,
     "prober": readers.probe,
+    "speculator": speculator.speculate,
     "outsider": outsider.intrude,
     "consumer": consumers.consume,
     "member": consumers.take_part,
@@ -52,6 +61,8 @@ class Cast:
     plain: int = 1
     rate: float = 3000.0
     publishers: int = 1
+    speculators: int = 0
+    """Where the engine delivers records before their places are final."""
     outsiders: int = 0
     """Those who do what they may not, in a cluster that has users."""
     consumers: int = 1
@@ -65,8 +76,10 @@ class Cast:
         producing = [f"producer-{number}" for number in range(1, self.producers + 1)]
         producing += [f"plain-{number}" for number in range(1, self.plain + 1)]
         publishing = [f"publisher-{number}" for number in range(1, self.publishers + 1)]
+        speculating = [f"speculator-{number}" for number in range(1, self.speculators + 1)]
         outside = [f"outsider-{number}" for number in range(1, self.outsiders + 1)]
-        return [*producing, "follower-1", "parts-1", "prober-1", *publishing, *self.consuming(), *outside]
+        reading = ["follower-1", "parts-1", "prober-1", *speculating]
+        return [*producing, *reading, *publishing, *self.consuming(), *outside]
 
     def consuming(self) -> list[str]:
         """Those that consume."""

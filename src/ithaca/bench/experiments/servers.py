@@ -8,6 +8,7 @@ D/spares/cluster.toml   the same and the spare shards; their servers read it
 
 import asyncio
 import signal
+import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,6 +20,7 @@ from ithaca.client.asking import ask_status
 from ithaca.cluster.layout import bootstrap_of, servers_of, spares_of
 from ithaca.cluster.limits import CLUSTER_START_TIMEOUT_S
 from ithaca.cluster.local import FILE
+from ithaca.cluster.log_files import log_path
 from ithaca.cluster.log_reader import LogReader
 from ithaca.cluster.ports import LOOPBACK, free_ports
 from ithaca.cluster.running import healthy
@@ -30,6 +32,7 @@ from ithaca.model.config.text import dump_cluster
 from ithaca.model.errors import DeadlineExceeded, IthacaError, Unavailable
 from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address
+from ithaca.runtime.logs import logged_s
 
 Command = Callable[[Path, ServerPlace], list[str] | None]
 """How to run a server of the file in a directory, where that is not the usual way."""
@@ -99,6 +102,14 @@ class Servers:
     def written_bytes(self) -> int:
         """What all of them have had the kernel write to the disk."""
         return sum(written_bytes(process) for process in self._processes.values())
+
+    def said_s(self, text: str, since_s: float) -> float | None:
+        """When any orderer first logged a line with this text, at this time or later, by the monotonic clock."""
+        ahead_s = time.time() - time.monotonic()
+        orderers = [place.name for place in self._places.values() if place.role == "orderer"]
+        lines = [line for name in orderers for line in log_path(self._directory, name).read_text().splitlines()]
+        times = [logged_s(line) - ahead_s for line in lines if text in line]
+        return min((at_s for at_s in times if at_s >= since_s), default=None)
 
     def writes(self) -> int:
         """How often all of them have written to anything."""

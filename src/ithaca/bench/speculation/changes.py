@@ -23,7 +23,7 @@ import ithaca
 import ithaca.aio
 from ithaca.bench.experiments.schedule import Schedule, in_phases
 from ithaca.bench.measure import Progress
-from ithaca.bench.speculation.followed import Floats, medians, percentiles, rounded
+from ithaca.bench.speculation.followed import Floats, RolledBack, medians, percentiles, rounded
 from ithaca.bench.speculation.lab import (
     ENGINES,
     Contender,
@@ -41,6 +41,8 @@ BURST_S, BURST_TIMES = 0.5, 10.0
 STRAGGLING_S, STILL_S = 1.0, 0.03
 WITH_SHARD_S = 1.5
 DOWN_S = 1.5
+GIVEN_UP = "fails: too few replicas of its shard are left"
+"""What the leader of belfast logs when it gives a lane up."""
 _LOOK_S = 0.01
 
 
@@ -163,7 +165,7 @@ def _run(
     for engine, of_one in turns.items():
         point["engines"][engine] |= {
             "phases": medians([_phases(turn, settings.at_s, change.until_s) for turn in of_one]),
-            "recovery": [_recovery(turn) for turn in of_one],
+            "recovery": [recovery_of(turn) for turn in of_one],
             "events_s": [{name: round(at_s, 3) for name, at_s in turn.events.items()} for turn in of_one],
             "over_time": _over_time(of_one[0]),
         }
@@ -180,19 +182,40 @@ def _phases(turn: Turn, at_s: float, until_s: float) -> dict[str, Any]:
     return {name: percentiles(each) for name, each in chosen.items() if len(each)}
 
 
-def _recovery(turn: Turn) -> list[dict[str, Any]]:
-    """Of each speculation that failed: until it was told, until results came again, and what undoing took."""
-    assert turn.followed is not None
-    killed_s = turn.start_s + turn.events.get("killed", 0.0)
+def recovery_of(turn: Turn) -> list[dict[str, Any]]:
+    """Of each speculation that failed, from the loss of the shard on.
+
+    ```
+     killed       given up        told              redelivered
+       │ detection   │    entry     │    redelivery     │
+       ├─────────────┴──────────────┴───────────────────┘
+    ```
+
+    Until the leader gave the lane up; from there until its entry was ordered, and told to the task; from there until so
+    many records had come again as were undone. Beside that, when results came again, and what undoing took.
+    """
+    followed, events = turn.followed, turn.events
+    assert followed is not None
+    killed_s = turn.start_s + events.get("killed", 0.0)
+    given_up_s = turn.start_s + events["given up"] if "given up" in events else None
     return [
         {
             "told_ms": rounded(each.told_s - killed_s),
-            "again_ms": _next_after(turn.followed.final_s, each.told_s),
+            "detection_ms": None if given_up_s is None else rounded(given_up_s - killed_s),
+            "entry_ms": None if given_up_s is None else rounded(each.told_s - given_up_s),
+            "redelivery_ms": _delivered_again(followed.delivered_s, each),
+            "again_ms": _next_after(followed.final_s, each.told_s),
             "undone_records": each.records,
             "undo_ms": rounded(each.undo_s),
         }
-        for each in turn.followed.rolled_back
+        for each in followed.rolled_back
     ]
+
+
+def _delivered_again(delivered_s: Floats, failed: RolledBack) -> float | None:
+    """How long it took until so many had come as were undone; None if fewer came, or none was undone."""
+    later = np.sort(delivered_s[delivered_s >= failed.told_s])
+    return rounded(later[failed.records - 1] - failed.told_s) if 0 < failed.records <= len(later) else None
 
 
 def _next_after(times: Floats, told_s: float) -> float | None:
@@ -236,7 +259,9 @@ def _kill(contender: Contender, settings: LabSettings, start_s: float) -> Mappin
     _sleep_until(killed_s + DOWN_S)
     for name in lost:
         contender.servers.start(name)
-    return {"killed": killed_s, "started": time.monotonic()}
+    events = {"killed": killed_s, "started": time.monotonic()}
+    given_up_s = contender.servers.said_s(GIVEN_UP, killed_s)
+    return events if given_up_s is None else events | {"given up": given_up_s}
 
 
 async def _join_and_leave(contender: Contender, shard: int, at_s: float) -> Mapping[str, float]:

@@ -142,7 +142,9 @@ def _options(seconds: float, seed: int | None, faults: str, shape: "Shape") -> "
     if shape.users and Feature.USERS not in features:
         raise typer.BadParameter(f"the engine {shape.engine} has no users: leave --users out")
     prepares = Feature.PREPARED in features
-    cast = Cast(publishers=int(prepares), writes=prepares, outsiders=int(shape.users))
+    speculators = int(Feature.SPECULATION in features)
+    outsiders = int(shape.users)
+    cast = Cast(publishers=int(prepares), writes=prepares, speculators=speculators, outsiders=outsiders)
     return Options(seconds, seed, tuple(names), shape, cast)
 
 

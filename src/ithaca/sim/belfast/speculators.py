@@ -80,6 +80,9 @@ class _Told:
                 recorder.events.append(Spec(number, now, record.position, payload.decode(record.value), attempt))
                 self._world.count("record delivered before its place was final")
             case Confirmed(up_to):
+                if up_to >= self._world.ordered.tail:
+                    said = f"{up_to} is confirmed, and all before {self._world.ordered.tail} is ordered"
+                    raise Violation("confirmed-ordered", said)
                 if up_to <= self.confirmed:
                     raise Violation("speculation", f"{up_to} is confirmed behind {self.confirmed}")
                 recorder.events.append(Confirm(number, now, self.confirmed + 1, up_to, self._attempt))

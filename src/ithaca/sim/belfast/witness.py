@@ -4,25 +4,37 @@
 * `places`: it is ordered where its primary has placed it, and no slot is used twice, whoever took the lane over.
 * `kept-places`: a lane that is closed without a failure has ordered all that its primary had delivered of it.
 * `promises`: whoever has promised acknowledges and delivers nothing more of that lane, in whatever start.
+* `promises-kept`: what a replica says that it has promised is on its disk.
+* `places-told`: what a replica tells a takeover of its copy has the place of every record that is not ordered.
+* `delivered-durable`: what speculators are sent is synced on so many disks that its shard does not lose it.
+* `idle-silent`: once nobody appends any more nothing is said or ordered (`silence`).
 """
 
 from collections.abc import Callable
 
 from ithaca.engines.belfast.replica.core import AnyEffect, SlotCore
-from ithaca.engines.belfast.replica.events import SendAck, SendLaneReport, SendPromise, Speculate
-from ithaca.engines.belfast.speculation.entries import BelfastEntry, CutRange, FailLane, TakeLane
+from ithaca.engines.belfast.replica.events import SendAck, SendCopied, SendLaneReport, SendPromise, Speculate
+from ithaca.engines.belfast.server.replica.promises import NAME
+from ithaca.engines.belfast.server.replica.speculators import LaneSpeculators
+from ithaca.engines.belfast.speculation.entries import BelfastEntry, CutRange, FailLane, SlotEntry
 from ithaca.engines.belfast.speculation.outcomes import SlotsOrdered
+from ithaca.engines.belfast.speculation.places import PlacedRun
 from ithaca.engines.belfast.speculation.state import BelfastState
 from ithaca.engines.scalog.ordering.outcomes import LaneClosed, OrderedCut, Outcome
 from ithaca.engines.scalog.ordering.state import OrderingState
 from ithaca.engines.scalog.replica.events import SendReport, Write
 from ithaca.model.cut import lane_of
 from ithaca.model.positions import LaneId
+from ithaca.runtime import machine
+from ithaca.sim.belfast.silence import Silence
+from ithaca.sim.host import Host
+from ithaca.sim.process import SimMachine
 from ithaca.sim.rules.witness import Sight
 from ithaca.sim.scalog.invariants import Invariants
 from ithaca.sim.scalog.order_clock import TimeRules
 from ithaca.sim.scalog.witness import ScalogWitness
 from ithaca.sim.world import World
+from ithaca.storage import checked_file
 from ithaca.wire.batch import Batch
 
 
@@ -31,12 +43,15 @@ class BelfastWitness(ScalogWitness):
 
     def __init__(self, world: World, invariants: Invariants, times: TimeRules) -> None:
         super().__init__(world, invariants, times)
+        self.silence = Silence(world)
         self._placed: dict[LaneId, dict[int, tuple[int, int]]] = {}
         """Position and records of each batch that a primary has placed, by its LSN."""
         self._slots: dict[int, tuple[LaneId, int]] = {}
         """Lane and LSN of the first record of each batch, by its position."""
         self._delivered: dict[LaneId, int] = {}
         """How much of each lane was delivered to anybody."""
+        self._durable: dict[LaneId, int] = {}
+        """How much of each lane its primary knows to be durable in the shard."""
         self._promised: set[tuple[int, int, int, LaneId]] = set()
         """Replicas, by their disks, that have said that they promised."""
 
@@ -46,11 +61,15 @@ class BelfastWitness(ScalogWitness):
             *others,
             (BelfastState, "apply", self.slot_entries),
             (SlotCore, "step_any", self.replica_steps),
+            (LaneSpeculators, "_due", self.deliveries),
+            *self.silence.sights(),
         ]
 
     def replica_steps(self, original: Callable[..., list[AnyEffect]], core: SlotCore, event: object) -> list[AnyEffect]:
         """What a primary places and delivers, and what a replica acknowledges."""
         effects = original(core, event)
+        if core.placing_lane is not None:
+            self._durable[core.placing_lane] = core.watermark[1]
         for effect in effects:
             match effect:
                 case Write(lane=lane, batch=batch, position=position) if position and lane == core.own_lane:
@@ -65,17 +84,45 @@ class BelfastWitness(ScalogWitness):
                 case SendReport(report=report):
                     for lane, _ in report.lengths:
                         self._may_speak(core, lane, "reports")
+                case SendCopied(lane=lane, ack=ack, placed=placed):
+                    self._tells_places(lane, core.ordered_length(lane) or 0, ack.length, placed)
                 case SendPromise(lane=lane):
+                    self._has_stored(core, lane)
                     self._promised.add((core._shard, core._replica, core.disk, lane))
                 case _:
                     pass
         return effects
+
+    def deliveries(
+        self, original: Callable[..., list[tuple[Batch, int]]], speculators: LaneSpeculators, sent: int, durable: int
+    ) -> list[tuple[Batch, int]]:
+        """What speculators are sent now."""
+        due = original(speculators, sent, durable)
+        known = self._durable.get(speculators.lane, 0)
+        for batch, position in due:
+            if batch.end_lsn > known:
+                said = f"records {batch.base_lsn} to {batch.end_lsn} of {speculators.lane} are delivered at {position}"
+                self.accuse("delivered-durable", f"{said}, and {known} are durable")
+        return due
 
     def _places(self, lane: LaneId, batch: Batch, position: int) -> None:
         known = self._slots.setdefault(position, (lane, batch.base_lsn))
         if known != (lane, batch.base_lsn):
             self.accuse("places", f"record {batch.base_lsn} of {lane} is placed at {position}, where {known} is")
         self._placed.setdefault(lane, {})[batch.base_lsn] = position, batch.count
+
+    def _tells_places(self, lane: LaneId, ordered: int, length: int, told: tuple[PlacedRun, ...]) -> None:
+        for lsn, (position, _) in self._placed.get(lane, {}).items():
+            is_told = any(each.lsn <= lsn < each.stop and each.position + lsn - each.lsn == position for each in told)
+            if ordered <= lsn < length and not is_told:
+                self.accuse("places-told", f"a copy of {lane} is told of, and not that record {lsn} is at {position}")
+
+    def _has_stored(self, core: SlotCore, lane: LaneId) -> None:
+        running = machine.current()
+        host = self._world.hosts.get(running.process_name) if isinstance(running, SimMachine) else None
+        if host is not None and lane not in _promises_on(host):
+            said = f"replica {core._shard}/{core._replica} says that it has promised to say nothing more of {lane}"
+            self.accuse("promises-kept", f"{said}, and its disk does not")
 
     def _may_speak(self, core: SlotCore, lane: LaneId, what: str) -> None:
         if (core._shard, core._replica, core.disk, lane) in self._promised:
@@ -85,6 +132,8 @@ class BelfastWitness(ScalogWitness):
         self, original: Callable[..., list[Outcome]], state: BelfastState, index: int, entry: BelfastEntry
     ) -> list[Outcome]:
         """Whatever is ordered is ordered in a slot of its lane, each once, and a shard has one lane."""
+        if isinstance(entry, SlotEntry):
+            self.silence.broken(type(entry).__name__)
         if isinstance(entry, CutRange):
             self._may_be_forgotten(state, entry.forget)
         attempt, tail, owners = state.slots.attempt, state.slots.tail, state.slots.kept
@@ -114,8 +163,6 @@ class BelfastWitness(ScalogWitness):
                 if outcome.length < delivered:
                     said = f"{outcome.lane} is closed at {outcome.length} by {type(entry).__name__}"
                     self.accuse("kept-places", f"{said}, and {delivered} of it were delivered")
-        if isinstance(entry, TakeLane) and any(isinstance(outcome, LaneClosed) for outcome in outcomes):
-            self._world.count("path order: lane taken over")
 
     def _is_where_placed(self, lane: LaneId, lsn: int, position: int, count: int) -> None:
         placed = self._placed.get(lane, {})
@@ -143,3 +190,12 @@ class BelfastWitness(ScalogWitness):
                 problem = self._world.ordered.add(outcome.tail, outcome.time_us, state.first, start)
                 if problem is not None:
                     self.accuse("order-time", problem)
+
+
+def _promises_on(host: Host) -> tuple[LaneId, ...]:
+    """What the file says, read without the help of who has written it."""
+    path = f"{host.directory}/{NAME}"
+    found: dict[str, tuple[LaneId, ...]] = {}
+    if host.disk.exists(path):
+        found = checked_file.load_value(host.disk, path, dict[str, tuple[LaneId, ...]])
+    return found.get("lanes", ())

@@ -91,7 +91,7 @@ def seen(sights: Sequence[Sight]) -> Iterator[None]:
 
 def _seen(original: Callable[..., Any], see: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
-    def wrapper(*arguments: Any) -> Any:
-        return see(original, *arguments)
+    def wrapper(*arguments: Any, **named: Any) -> Any:
+        return see(original, *arguments, **named)
 
     return wrapper

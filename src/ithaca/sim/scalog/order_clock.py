@@ -49,9 +49,9 @@ class TimeRules:
         self._offsets: list[tuple[int, int]] = []
         """When a leader said the time, and by how much it was ahead of the true one."""
         self._leapt_ns = -1
-        self._cuts: list[tuple[int, int, int, int]] = []
-        """Of the runs of each cut: where they begin, when it was proposed, its time, and where they end. Between those
-        of one cut there may be empty positions."""
+        self._runs: list[tuple[int, int, int, int]] = []
+        """Of each run: where it begins, when its cut was proposed, the time of that, and where the run ends. Between
+        those of a cut there may be empty positions."""
         self._opened_ns: dict[LaneId, tuple[int, int]] = {}
         """Of each part: when it was opened, and its time to live."""
         self._voters: tuple[int, ...] = ()
@@ -110,8 +110,8 @@ class TimeRules:
             match outcome:
                 case OrderedCut() if len(outcome.keys):
                     said_ns = self._said_ns.get(outcome.time_us, now_ns)
-                    runs = sorted(zip(outcome.positions.tolist(), outcome.counts.tolist(), strict=True))
-                    self._cuts += [(start, said_ns, outcome.time_us, start + count) for start, count in runs]
+                    for start, count in sorted(zip(outcome.positions.tolist(), outcome.counts.tolist(), strict=True)):
+                        self._runs.append((start, said_ns, outcome.time_us, start + count))
                 case PartOpened(part=part) if isinstance(entry, OpenPart):
                     said_ns = self._said_ns.get(entry.time_us, now_ns)
                     self._opened_ns.setdefault(part.lane, (said_ns, entry.ttl_us))
@@ -163,10 +163,10 @@ class TimeRules:
         now_ns = self._world.scheduler.now_ns
         recorder.events.append(Trim(now_ns, None, before))  # nobody is told
         self._world.count("trimmed by retention")
-        at = bisect_left(self._cuts, before, key=lambda cut: cut[0]) - 1
-        if at < 0 or self._cuts[at][3] <= self._world.ordered.first:
+        at = bisect_left(self._runs, before, key=lambda run: run[0]) - 1
+        if at < 0 or self._runs[at][3] <= self._world.ordered.first:
             return  # no record goes: there is none, or they are gone already
-        _, ordered_ns, time_us, _ = self._cuts[at]
+        _, ordered_ns, time_us, _ = self._runs[at]
         true_us = (now_ns - ordered_ns) // 1000
         since_ns = now_ns - configuration.limits["RETENTION_WAIT_S"] * 1_000_000_000
         waited = bisect_left(self._offsets, since_ns, key=lambda said: said[0])

@@ -250,8 +250,9 @@ class AsyncSpeculation(awaited.Speculation):
     def _pass_on(self) -> None:
         """Watermarks hold for slots behind which a stream has sent all: what is before is read."""
         assert self._core is not None
-        for lane, (watermark, since) in list(self._waiting.items()):
-            if self._core.position >= since:
+        for lane in list(self._waiting):
+            watermark, since = self._waiting.get(lane, (0, 0))  # a step before may have been on to it
+            if watermark and self._core.position >= since:
                 del self._waiting[lane]
                 self._step(slots.LaneWatermark(lane, watermark))
 
