@@ -11,7 +11,7 @@ from tests.ordering.ordering_world import Violation, World
 from ithaca.engines.scalog.ordering.lanes import NEVER, LaneTable
 from ithaca.engines.scalog.ordering.leader import CutProposer
 from ithaca.engines.scalog.ordering.outcomes import ViewChanged
-from ithaca.engines.scalog.ordering.reports import Reports
+from ithaca.engines.scalog.ordering.reports import Report, Reports
 from ithaca.engines.scalog.ordering.retention import Retention
 from ithaca.model.cut import LaneLengths, Vector
 from ithaca.model.view import Shard
@@ -67,7 +67,7 @@ def test_a_seed_reproduces_its_run() -> None:
 
 # Planted bugs: each must be seen by the seeds.
 
-_grown, _gate = LaneTable._grown, LaneTable.gate
+_grown, _gate, _receive = LaneTable._grown, LaneTable.gate, CutProposer.receive
 
 
 def any_length(self: LaneTable, moved: LaneLengths, view: int) -> tuple[Vector, LaneLengths]:
@@ -88,6 +88,12 @@ def short_shards_too(self: LaneTable, shard: int, _since: int) -> None:
     _gate(self, shard, 0)
 
 
+def works_out_at_once(self: CutProposer, report: Report) -> bool:
+    accepted = _receive(self, report)
+    self._take_in()
+    return accepted
+
+
 def keeps_what_waited(self: CutProposer, _outcome: ViewChanged) -> None:
     self._proposed.clear()
 
@@ -101,12 +107,16 @@ def every_learner(_self: Reports, _shard: int, _replica: int) -> bool:
 
 
 Patch = tuple[object, str, object]
-PLANTED: dict[str, tuple[str, Patch]] = {
+PLANTED: dict[str, tuple[str, *tuple[Patch, ...]]] = {
     "one copy is enough": ("4", (Shard, "copies", property(lambda _shard: 1))),
     "lengths may fall": ("2", (LaneTable, "_grown", any_length)),
     "short shards go on": ("4", (LaneTable, "gate", short_shards_too)),
     "cuts of an earlier configuration count": ("4", (LaneTable, "gate", any_configuration)),
-    "what waited outlives its configuration": ("4", (CutProposer, "_view_changed", keeps_what_waited)),
+    "what waited outlives its configuration": (
+        "4",
+        (CutProposer, "receive", works_out_at_once),
+        (CutProposer, "_view_changed", keeps_what_waited),
+    ),
     "cuts are forgotten at once": ("10", (Retention, "take", forgets_at_once)),
     "learners are added unseen": ("4", (Reports, "has_caught_up", every_learner)),
 }
@@ -115,8 +125,9 @@ PLANTED: dict[str, tuple[str, Patch]] = {
 @pytest.mark.parametrize("bug", PLANTED)
 @pytest.mark.campaign
 def test_planted_bugs_are_found(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    number, (owner, name, value) = PLANTED[bug]
-    monkeypatch.setattr(owner, name, value)
+    number, *patches = PLANTED[bug]
+    for owner, name, value in patches:
+        monkeypatch.setattr(owner, name, value)
     assert first_violation().startswith(f"{number}: ")
 
 
