@@ -141,6 +141,8 @@ class Invariants:
                 raise Violation("synced-rows", f"row {row} was on the disk of {host.name}, and is not after a start")
         for row, time_us, batch in store.placed_rows():  # its end may have come before it could tell of a sync
             content = JUNK if batch.kind == NOOPS else entry_of(batch, time_us)
+            if content.stamp is not None:
+                self._times.wrote_first(row, time_us)
             self._rows.noted(store.identity, RowChange(row, content), self.projection)
 
     def identity_of(self, host: Host) -> UUID | None:

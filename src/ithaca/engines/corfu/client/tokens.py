@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ithaca.engines.corfu.sequencing.calls import TakeTokens, Tokens, Want
 from ithaca.engines.corfu.sequencing.limits import TOKENS_MAX
-from ithaca.model.errors import IthacaError, ProtocolError
+from ithaca.model.errors import ProtocolError
 from ithaca.model.view import Address
 
 Ask = Callable[[Address, TakeTokens], Awaitable[object]]
@@ -44,12 +44,15 @@ class TokenRequests:
             return await answer
         self._waiting[key] = []
         try:
-            return await self._ask(address, call)
-        except IthacaError as error:
-            self._fail(key, error)
-            raise
-        finally:
+            tokens = await self._ask(address, call)
+        except asyncio.CancelledError:
             self._go_on(key)
+            raise
+        except Exception as error:
+            self._fail(self._waiting.pop(key), error)
+            raise
+        self._go_on(key)
+        return tokens
 
     def _go_on(self, key: _Key) -> None:
         """Ask for those who have come meanwhile."""
@@ -66,15 +69,13 @@ class TokenRequests:
         try:
             call = TakeTokens(epoch, tuple(want for each in together for want in each.wants))
             _hand_out(await self._ask(address, call), together)
-        except IthacaError as error:
-            self._waiting[key] += together
-            self._fail(key, error)
-        finally:
+        except Exception as error:
+            self._fail(together + self._waiting.pop(key), error)
+        else:
             self._go_on(key)
 
-    def _fail(self, key: _Key, error: IthacaError) -> None:
+    def _fail(self, waiting: Sequence[_Waiting], error: Exception) -> None:
         """Whoever is not reached by one request is not by the next: nobody waits for the same time-out once more."""
-        waiting, self._waiting[key] = self._waiting[key], []
         for each in waiting:
             if not each.answer.done():
                 each.answer.set_exception(error)
