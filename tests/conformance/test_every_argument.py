@@ -36,6 +36,7 @@ USUAL: dict[str, Any] = {
     "grace_cuts": 0,
     "key": 1,
     "keys": [b"k"],
+    "lane": "0-4095-1",
     "limits": UserLimits(),
     "max_records": 1,
     "name": "nobody",
@@ -60,6 +61,7 @@ USUAL: dict[str, Any] = {
     "values": [b"v"],
     "wait": 0,
     "where": KeyFilter.equals(b"k"),
+    "without": [],
     "writer": "nobody",
 }
 """What an argument of this name may be."""

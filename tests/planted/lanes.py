@@ -37,7 +37,7 @@ LANES = (
         "pack-too-early",
         "a lane goes into a pack when it is complete, although its positions are still to come",
         "ithaca.engines.scalog.replica.lanes",
-        "if not (self.is_closed and self.is_ready and self.runs_end == self.ordered):",
+        "if not (self.is_closed and self.is_ready and self.runs_due <= self.runs_end <= self.ordered):",
         "if not (self.is_closed and self.is_ready):",
         needs=lambda drawn: drawn.limits["PACK_LANES_MIN"] == 1,
     ),

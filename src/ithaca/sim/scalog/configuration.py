@@ -21,18 +21,15 @@ from ithaca.sim.scalog.bad_moments import with_bad_moments
 from ithaca.sim.scalog.connection_flood import with_flood
 from ithaca.sim.scalog.lane_churn import with_lane_churn
 from ithaca.sim.scalog.lost_runs import with_lost_runs
-from ithaca.sim.scalog.part_room import with_part_room
 from ithaca.sim.scalog.scanning import with_files_that_end
 from ithaca.sim.scalog.storage_trouble import with_storage_trouble
-from ithaca.sim.scalog.used_up_descriptors import with_used_up_descriptors
 
 
 def draw(shared: Configuration) -> Configuration:
     drawn = with_scripted_faults(_with_aggregators(with_replacing(shared)))
     drawn = with_running_faults(_with_little_room(with_storage_trouble(with_retention(drawn))))
     drawn = with_claimant(with_lane_churn(with_flood(with_session_churn(with_drivers(drawn)))))
-    drawn = with_bad_moments(with_files_that_end(with_edge_readers(with_lost_runs(drawn))))
-    return with_used_up_descriptors(with_part_room(drawn))
+    return with_bad_moments(with_files_that_end(with_edge_readers(with_lost_runs(drawn))))
 
 
 def _with_little_room(drawn: Configuration) -> Configuration:

@@ -32,9 +32,10 @@ from ithaca.sim.scalog.lane_churn import LANE_FAULTS, LaneFaults
 from ithaca.sim.scalog.lost_runs import RUNS_FAULTS, RunsFaults
 from ithaca.sim.scalog.one_silent import SILENT_FAULTS, OneSilent, with_one_silent
 from ithaca.sim.scalog.order_clock import TimeRules
+from ithaca.sim.scalog.part_room import with_part_room
 from ithaca.sim.scalog.paths import PATHS
 from ithaca.sim.scalog.storage_trouble import STORAGE_FAULTS, StorageTrouble, are_waiting
-from ithaca.sim.scalog.used_up_descriptors import DESCRIPTOR_FAULTS, DescriptorFaults
+from ithaca.sim.scalog.used_up_descriptors import DESCRIPTOR_FAULTS, DescriptorFaults, with_used_up_descriptors
 from ithaca.sim.scalog.witness import ScalogWitness
 from ithaca.sim.world import World
 
@@ -56,7 +57,7 @@ class SimulatedScalog:
     repeatable: tuple[type, ...] = (ReportIs, ReportsAre)
 
     def draw(self, shared: Configuration) -> Configuration:
-        return with_one_silent(configuration.draw(shared))
+        return with_one_silent(with_used_up_descriptors(with_part_room(configuration.draw(shared))))
 
     def simulate(self, world: World) -> Simulation:
         return ScalogSimulation(world)

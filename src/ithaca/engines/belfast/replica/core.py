@@ -214,13 +214,20 @@ class SlotCore(ReplicaCore):
             self._placement = None
 
     def _close(self, copy: LaneCopy) -> None:
+        self._lane_ended(copy)
+        super()._close(copy)
+
+    def _drop(self, lane: LaneId) -> None:
+        self._lane_ended(self._lanes[lane])  # it may be trimmed whole before anybody has told that it was closed
+        super()._drop(lane)
+
+    def _lane_ended(self, copy: LaneCopy) -> None:
         if copy.lane == self.own_lane and not copy.is_closed:
             self._end_placing(copy)
         self._promises.closed(copy.lane)
         self._settling.taken_from.pop(copy.lane, None)
         self._completing.pop(copy.lane, None)
         self._places.pop(copy.lane, None)
-        super()._close(copy)
 
     def _start_again(self, event: StartedAgain) -> None:
         """The lane of the former boot takes nothing more, whether this replica has heard of its end or not."""

@@ -128,7 +128,8 @@ class LaneCopy:
         """Settled for good: a part is when it is published. One that ends with positions that nobody knows never is:
         what is asked about it takes more than a length."""
         is_published = self.ordered > 0 or not self.lane.is_part
-        return self.is_settled and self.runs_end == self.ordered and is_published
+        is_placed = self.unplaced is None or self.runs_end == self.ordered
+        return self.is_settled and is_published and is_placed
 
     def synced(self, length: int) -> None:
         assert length <= self.received, f"lane {self.lane} is synced to {length}, and {self.received} were written"

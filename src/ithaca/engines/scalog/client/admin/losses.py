@@ -10,6 +10,7 @@ from ithaca.engines.scalog.messages.losing import DeclareLoss
 from ithaca.engines.scalog.messages.order import Applied
 from ithaca.engines.scalog.missing import missing_records
 from ithaca.engines.scalog.ordering.outcomes import RangeLost, RefusedEntry
+from ithaca.model.arguments import items, whole
 from ithaca.model.errors import InvalidInput, Overloaded, ProtocolError
 from ithaca.model.interface import MissingInfo
 from ithaca.model.limits import (
@@ -60,7 +61,9 @@ def _checked_lane(lane: str) -> LaneId:
 
 
 def _checked_range(start: int, stop: int) -> tuple[int, int]:
-    if not 0 <= start < stop <= LANE_RECORDS_MAX:
+    whole(start, "start", 0, LANE_RECORDS_MAX)
+    whole(stop, "stop", 0, LANE_RECORDS_MAX)
+    if start >= stop:
         raise InvalidInput(
             f"from LSN {start} to {stop} there is nothing: say the first that is gone, and the one behind"
         )
@@ -68,7 +71,5 @@ def _checked_range(start: int, stop: int) -> tuple[int, int]:
 
 
 def _checked_numbers(without: Sequence[int]) -> tuple[int, ...]:
-    for number in without:
-        if not isinstance(number, int) or not 0 <= number <= REPLICA_NUMBER_MAX:
-            raise InvalidInput(f"without has {number!r}: list the numbers of replicas, such as [1]")
-    return tuple(sorted(set(without)))
+    numbers = items(without, "without", "the numbers of replicas, such as [1]")
+    return tuple(sorted({whole(number, "without", 0, REPLICA_NUMBER_MAX) for number in numbers}))
