@@ -42,6 +42,7 @@ RIGHTS = {
     "writer": ["append"],
     "trimmer": ["trim"],
     "mallory": ["read", "append", "trim"],
+    "thief": ["read", "append"],
     "prefixed": ["read:a/", "append:a/"],
 }
 
@@ -184,7 +185,7 @@ async def test_a_session_of_another_is_not_appended_to_nor_ended(users: Users) -
 
 
 async def test_a_batch_under_the_number_of_another_session_is_refused(users: Users) -> None:
-    """Whoever guesses the id, epoch and next number of a session does not append in it."""
+    """Whoever guesses the id, epoch and next number of a session does not append in it; this one has none of its own."""
     with users.log("all") as log:
         session = log.session("guarded")
         session.append(b"first")
@@ -193,7 +194,7 @@ async def test_a_batch_under_the_number_of_another_session_is_refused(users: Use
         refused = 0
         for shard in users.cluster.file.shards:
             for replica in shard.replicas:
-                thief = await raw(users, replica.address, users.tokens["mallory"])
+                thief = await raw(users, replica.address, users.tokens["thief"])
                 lane = LaneId(shard.shard, replica.replica, 1)
                 for producer_id in range(1, 20):
                     batch = numbered(forged, (producer_id, info.epoch, 2))
