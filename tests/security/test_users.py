@@ -185,7 +185,7 @@ async def test_a_session_of_another_is_not_appended_to_nor_ended(users: Users) -
 
 
 async def test_a_batch_under_the_number_of_another_session_is_refused(users: Users) -> None:
-    """Whoever guesses the id, epoch and next number of a session does not append in it; this one has none of its own."""
+    """Whoever guesses the id, epoch and next number of a session does not append in it."""
     with users.log("all") as log:
         session = log.session("guarded")
         session.append(b"first")

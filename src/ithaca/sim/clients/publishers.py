@@ -6,17 +6,15 @@ key, in parts that it has still or prepares again, until it is told where they a
 
 import asyncio
 from dataclasses import dataclass, field
-from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
-from ithaca.model.errors import IthacaError, Overloaded, PartGone, PublishConflict
+from ithaca.model.errors import IthacaError, PartGone, PublishConflict
 from ithaca.model.interface.awaited import ClusterLog
 from ithaca.model.parts import Part, Published
 from ithaca.proof import payload
 from ithaca.sim.clients.connecting import AGAIN_S, connected
 from ithaca.sim.clients.producers import KEYS
-from ithaca.sim.clients.readers import trim_is_seen
 from ithaca.sim.process import Process
 
 if TYPE_CHECKING:
@@ -80,19 +78,7 @@ class Publisher:
             except IthacaError as error:
                 self._world.met(error, "publish")
                 await asyncio.sleep(AGAIN_S)
-                if isinstance(error, Overloaded) and "PARTS_PUBLISHED_MAX" in self._world.configuration.limits:
-                    await self._make_room(log)
             await asyncio.sleep(random.uniform(0, 4 * self._world.configuration.pause_between_appends_s))
-
-    async def _make_room(self, log: ClusterLog) -> None:
-        """Trim what is published, as operators do who are told that there is too much of it."""
-        world = self._world
-        try:
-            before = await world.recorder.tail(log.tail())
-            await world.recorder.trim(before, partial(log.trim, before), lambda: trim_is_seen(world, before))
-            world.count("room made for parts")
-        except IthacaError as error:
-            world.met(error, "trim")
 
     def _new(self, random: Random) -> _Publication:
         self._key += random.randint(1, 3)

@@ -31,6 +31,4 @@ def with_part_room(configuration: "Configuration") -> "Configuration":
     if configuration.publishers and not configuration.drivers and random.random() < _CHANCE:
         limits["PARTS_MAX"] = random.choice((6, 9, 24))
         limits["PARTS_UNFINISHED_MAX"] = random.choice((1, 3))
-        if configuration.trims:
-            limits["PARTS_PUBLISHED_MAX"] = random.choice((2, 5))
     return replace(configuration, limits=configuration.limits | limits)
