@@ -1,7 +1,7 @@
 """Little room for parts and for what is not ordered yet, so that clients are refused (`Overloaded`) and try again.
 
 Drawn apart from the rest of a configuration, so that the other seeds stay what they were. Whoever is refused must get
-on in the end: parts that nobody publishes expire soon where there is room for few, and published ones are trimmed.
+on in the end: parts that nobody publishes expire soon where there is room for few.
 """
 
 from dataclasses import replace
