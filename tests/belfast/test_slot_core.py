@@ -1,6 +1,7 @@
 """A replica's core with slots: what is written when, and what is told to whom (its rules 1 to 3)."""
 
 import pytest
+from msgspec.structs import replace
 from tests.belfast.states import CONFIGURATION, States
 from tests.replica.replica_order import news_of
 
@@ -204,6 +205,31 @@ def test_a_replica_whose_lane_failed_unheard_goes_on_as_its_next_boot_and_gets_a
             driven.core.step_any(news)  # type: ignore[arg-type]
     second = LaneId(0, 0, 2)
     assert driven.core.own_lane == second
+    slots = lane_slots(driven.order.state, second)
+    assert slots is not None
+    driven.core.step_any(SlotsTold(slots))
+    assert driven.core.placing_lane == second
+
+
+def test_a_replica_whose_lane_was_trimmed_whole_unheard_writes_the_next_one() -> None:
+    driven = Driven()
+    driven.fix()
+    driven.append()
+    driven.core.step_any(Synced(OWN, 1))
+    driven.core.step_any(OrderLost())
+    driven.order.apply(FailLane(OWN))
+    summary = driven.order.state.summary(0)
+    assert summary is not None
+    gone = replace(summary, lengths=tuple(each for each in summary.lengths if each[0] != OWN))
+    driven.core.step_any(OrderJoined(CONFIGURATION.log, None, gone, ()))
+    assert driven.core.lanes() == []
+    driven.core.step_any(OrderLost())
+    driven.core.step_any(StartedAgain(2))
+    driven.order.apply(OpenLane(0, 0, 2))
+    second, opened = LaneId(0, 0, 2), driven.order.state.summary(0)
+    assert opened is not None
+    listed = replace(opened, lengths=tuple(each for each in opened.lengths if each[0] != OWN))
+    driven._make(driven.core.step_any(OrderJoined(CONFIGURATION.log, second, listed, ())))
     slots = lane_slots(driven.order.state, second)
     assert slots is not None
     driven.core.step_any(SlotsTold(slots))
