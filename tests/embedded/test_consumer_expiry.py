@@ -1,37 +1,13 @@
 """Consumers of a directory that nobody uses go, whatever clocks show in between."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.embedded.clock import Clock
 
 import ithaca
-from ithaca.runtime import machine
 
 DAY_S = 86_400.0
-
-
-class _Clock(machine.Machine):
-    """A machine whose clock can be set, and on which time also passes when it is told to."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.ahead_s = 0.0
-        self.passed_s = 0.0
-
-    def wall_us(self) -> int:
-        return super().wall_us() + int((self.ahead_s + self.passed_s) * 1e6)
-
-    def monotonic_ns(self) -> int:
-        return super().monotonic_ns() + int(self.passed_s * 1e9)
-
-
-@pytest.fixture
-def clock() -> Iterator[_Clock]:
-    made = _Clock()
-    before = machine.use(made)
-    yield made
-    machine.use(before)
 
 
 def names(log: ithaca.Log) -> list[str]:
@@ -49,7 +25,7 @@ def appended(log: ithaca.Log) -> None:
         log.append(b"a")
 
 
-def test_who_is_idle_goes_while_the_process_runs(tmp_path: Path, clock: _Clock) -> None:
+def test_who_is_idle_goes_while_the_process_runs(tmp_path: Path, clock: Clock) -> None:
     with ithaca.open(tmp_path / "log", consumer_idle_s="1d") as log:
         used(log, "billing")
         used(log, "audit")
@@ -65,7 +41,7 @@ def test_who_is_idle_goes_while_the_process_runs(tmp_path: Path, clock: _Clock) 
         assert log.consumer("billing").position == 1, "a new one begins where its program says"
 
 
-def test_who_was_idle_when_the_last_process_wrote_goes_at_the_opening(tmp_path: Path, clock: _Clock) -> None:
+def test_who_was_idle_when_the_last_process_wrote_goes_at_the_opening(tmp_path: Path, clock: Clock) -> None:
     with ithaca.open(tmp_path / "log") as log:
         used(log, "billing")
         clock.passed_s += 2 * DAY_S
@@ -79,7 +55,7 @@ def test_who_was_idle_when_the_last_process_wrote_goes_at_the_opening(tmp_path: 
         assert names(log) == ["audit"]
 
 
-def test_a_clock_that_is_ahead_has_nobody_go(tmp_path: Path, clock: _Clock) -> None:
+def test_a_clock_that_is_ahead_has_nobody_go(tmp_path: Path, clock: Clock) -> None:
     with ithaca.open(tmp_path / "log") as log:
         used(log, "billing")
     clock.ahead_s = 365 * DAY_S

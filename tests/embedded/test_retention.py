@@ -1,18 +1,17 @@
 """Retention by bytes and by age: the oldest records go, the rest stays where it is."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.embedded.clock import Clock
 
 import ithaca
 from ithaca.embedded import retention
 from ithaca.model.errors import InvalidInput, Trimmed
 from ithaca.model.limits import RETENTION_STEPS, RETENTION_WAIT_S
 from ithaca.model.records import Retention
-from ithaca.runtime import machine
 
 RECORD_BYTES = 16 << 10
 SEGMENT_BYTES = 8 * RECORD_BYTES
@@ -90,36 +89,13 @@ def test_senseless_retention_is_refused() -> None:
         Retention(age=timedelta(0))
 
 
-class _Clock(machine.Machine):
-    """A machine whose clock can be set, and on which time also passes when it is told to."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.ahead_s = 0.0
-        self.passed_s = 0.0
-
-    def wall_us(self) -> int:
-        return super().wall_us() + int((self.ahead_s + self.passed_s) * 1e6)
-
-    def monotonic_ns(self) -> int:
-        return super().monotonic_ns() + int(self.passed_s * 1e9)
-
-
-@pytest.fixture
-def clock() -> Iterator[_Clock]:
-    made = _Clock()
-    before = machine.use(made)
-    yield made
-    machine.use(before)
-
-
 DAY_S = 86_400.0
 A_DAY = Retention(age=timedelta(days=1))
 
 
 @pytest.mark.parametrize("ahead_s", [25 * 3600.0, 365 * DAY_S])
 def test_a_clock_that_is_ahead_for_a_moment_trims_nothing(
-    tmp_path: Path, clock: _Clock, ahead_s: float, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, clock: Clock, ahead_s: float, caplog: pytest.LogCaptureFixture
 ) -> None:
     with ithaca.open(tmp_path / "log", retention=A_DAY) as log:
         for n in range(RECORDS):
@@ -136,7 +112,7 @@ def test_a_clock_that_is_ahead_for_a_moment_trims_nothing(
 
 
 @pytest.mark.parametrize("ahead_s", [25 * 3600.0, 365 * DAY_S])
-def test_a_clock_that_was_ahead_at_the_opening_trims_nothing(tmp_path: Path, clock: _Clock, ahead_s: float) -> None:
+def test_a_clock_that_was_ahead_at_the_opening_trims_nothing(tmp_path: Path, clock: Clock, ahead_s: float) -> None:
     with ithaca.open(tmp_path / "log", retention=A_DAY) as log:
         log.append(b"a")
     clock.ahead_s = ahead_s
@@ -149,7 +125,7 @@ def test_a_clock_that_was_ahead_at_the_opening_trims_nothing(tmp_path: Path, clo
         assert log.first() == 1
 
 
-def test_a_clock_that_stays_ahead_is_believed_after_a_while(tmp_path: Path, clock: _Clock) -> None:
+def test_a_clock_that_stays_ahead_is_believed_after_a_while(tmp_path: Path, clock: Clock) -> None:
     with ithaca.open(tmp_path / "log", retention=A_DAY) as log:
         for n in range(RECORDS):
             log.append(b"%d" % n)
@@ -165,7 +141,7 @@ def test_a_clock_that_stays_ahead_is_believed_after_a_while(tmp_path: Path, cloc
         assert firsts[-1] == RECORDS + 1
 
 
-def test_what_grew_old_while_nobody_was_there_goes_after_a_while(tmp_path: Path, clock: _Clock) -> None:
+def test_what_grew_old_while_nobody_was_there_goes_after_a_while(tmp_path: Path, clock: Clock) -> None:
     with ithaca.open(tmp_path / "log", retention=A_DAY) as log:
         log.append_many([b"old"] * RECORDS)
         clock.passed_s += DAY_S / 2

@@ -35,7 +35,8 @@ class LossAdmin(AsyncClusterAdmin):
 
     async def declare_lost(self, lane: str, start: int, stop: int, *, without: Sequence[int] = ()) -> None:
         self._context.check()
-        message = DeclareLoss(_checked_lane(lane), *_checked_range(start, stop), _checked_numbers(without))
+        lsns = (whole(start, "start", 0, LANE_RECORDS_MAX), whole(stop, "stop", 0, LANE_RECORDS_MAX))
+        message = DeclareLoss(_checked_lane(lane), *lsns, _checked_numbers(without))
         answer = await self._order.ask(message, Deadline(self._context.timeout_s))
         for outcome in answer.outcomes if isinstance(answer, Applied) else ():
             if isinstance(outcome, RangeLost):
@@ -58,16 +59,6 @@ def _checked_lane(lane: str) -> LaneId:
     if found.shard > SHARD_NUMBER_MAX or found.replica > REPLICA_NUMBER_MAX or not 1 <= found[2] <= INCARNATION_MAX:
         raise InvalidInput(f"there can be no lane {lane}")
     return found
-
-
-def _checked_range(start: int, stop: int) -> tuple[int, int]:
-    whole(start, "start", 0, LANE_RECORDS_MAX)
-    whole(stop, "stop", 0, LANE_RECORDS_MAX)
-    if start >= stop:
-        raise InvalidInput(
-            f"from LSN {start} to {stop} there is nothing: say the first that is gone, and the one behind"
-        )
-    return start, stop
 
 
 def _checked_numbers(without: Sequence[int]) -> tuple[int, ...]:
