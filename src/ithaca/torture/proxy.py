@@ -10,8 +10,10 @@ is to users of TCP: now and then, bytes come later by the time of a retransmissi
 """
 
 import asyncio
+import math
 import socket
 import struct
+import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from random import Random
@@ -28,6 +30,8 @@ CLIENTS = "clients"
 PIECE_BYTES = 64 << 10
 RETRANSMIT_S = 0.2
 """By how much lost bytes come later."""
+IN_USE_S = 5.0
+"""A way is in use if bytes came over it within this time."""
 _PREFIX_BYTES = 4
 _AT_ONCE = struct.pack("ii", 1, 0)
 """Of SO_LINGER: closing resets the connection."""
@@ -39,6 +43,7 @@ class Way:
     def __init__(self, chance: Random) -> None:
         self.affected = 0
         """Pieces that were held back or came later."""
+        self._passed_at_s = -math.inf
         self._chance = chance
         self._open = asyncio.Event()
         self._open.set()
@@ -58,8 +63,13 @@ class Way:
         self._delay_s, self._loss, self._seconds_per_byte = (0.0, 0.0), 0.0, 0.0
         self._open.set()
 
+    def in_use(self) -> bool:
+        """Whether bytes have come over this way lately."""
+        return time.monotonic() - self._passed_at_s < IN_USE_S
+
     async def passed(self, count: int) -> None:
         """Returns when `count` more bytes have come over this way."""
+        self._passed_at_s = time.monotonic()
         late_s = self._chance.uniform(*self._delay_s) + count * self._seconds_per_byte
         if self._loss and self._chance.random() < self._loss:
             late_s += RETRANSMIT_S

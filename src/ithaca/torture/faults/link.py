@@ -42,18 +42,24 @@ class _LinkFault(Injector):
 
 
 class Partition(_LinkFault):
-    """Servers are cut off from everybody, from all other servers, or only from those of their own group."""
+    """Servers are cut off from everybody, from all other servers, or only from those of their own group.
+
+    Where servers do not speak to each other, as units of the engine corfu do not, they are cut off from more.
+    """
 
     fault: ClassVar[Fault] = Fault("partition", "server", (1.0, 6.0), variants=("full", "servers", "group"))
 
     def ways(self, scene: Scene, names: list[str], variant: str) -> list[Way]:
-        others = parties(scene, without=names)
-        if variant != "full":
-            others.remove(CLIENTS)
+        everybody = parties(scene, without=names)
+        servers = [name for name in everybody if name != CLIENTS]
         group = _group(names[0])
-        if variant == "group" and group:
-            others = [name for name in others if _group(name) == group] or others
-        return scene.network.ways(names, others) + scene.network.ways(others, names)
+        peers = [name for name in servers if _group(name) == group] if group else []
+        wider = {"group": (peers, servers, everybody), "servers": (servers, everybody), "full": (everybody,)}
+        for others in wider[variant]:
+            ways = scene.network.ways(names, others) + scene.network.ways(others, names)
+            if any(way.in_use() for way in ways):
+                break
+        return ways
 
 
 class OneWay(_LinkFault):
