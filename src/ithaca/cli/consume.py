@@ -154,7 +154,7 @@ def follow(
         typer.Option(
             "--speculate",
             help="Print records before their places are final, then '= POSITION' when all up to there is, and "
-            "'! POSITION' when what was printed behind it is void.",
+            "'! POSITION' when what was printed behind it is void. With -n it ends when so many are final.",
         ),
     ] = False,
 ) -> None:
@@ -216,31 +216,34 @@ def _speculate(selection: Selection, begin: "Start", timeout: float | None) -> N
     from ithaca.model.engine import Feature
     from ithaca.model.interface import ClusterLog
     from ithaca.model.interface.unsupported import unsupported
-    from ithaca.model.speculation import Confirmed, Delivered
+    from ithaca.model.speculation import Confirmed, Delivered, Failed
 
     if selection.raw:
         raise typer.BadParameter("--raw leaves no room to say what became of records: leave --speculate or --raw out")
+    printed: list[int] = []
+    """The positions of records that are not final yet."""
     left = selection.limit
     with selection.target(timeout or None).reader() as log:
         if not isinstance(log, ClusterLog):
             raise unsupported(Feature.SPECULATION)
         with log.speculate(begin, where=selection.where) as speculation:
-            while left is None or left > 0:
-                events = speculation.take(timeout)
+            while events := speculation.take(timeout):
                 for event in events:
                     match event:
-                        case Delivered(record, _):
+                        case Delivered(record, _) if left is None or len(printed) < left:
                             emit(selection.render(record))
-                            left = None if left is None else left - 1
-                            if left == 0:
-                                return
+                            printed.append(record.position)
                         case Confirmed(up_to):
                             emit(_said(selection, "=", "confirmed", up_to))
-                        case _:
-                            emit(_said(selection, "!", "failed", event.after))
+                            waiting = [each for each in printed if each > up_to]
+                            left = None if left is None else left - len(printed) + len(waiting)
+                            printed = waiting
+                            if left == 0:
+                                return
+                        case Failed(after):
+                            emit(_said(selection, "!", "failed", after))
+                            printed = [each for each in printed if each <= after]
                 sys.stdout.flush()
-                if not events:
-                    return
 
 
 def _said(selection: Selection, sign: str, name: str, position: int) -> bytes:

@@ -18,7 +18,7 @@ from ithaca.engines.belfast.speculation import delivery_events as slots
 from ithaca.engines.belfast.speculation.delivery import Speculator
 from ithaca.engines.scalog.client.context import Context
 from ithaca.engines.scalog.client.read.records import AsyncClusterSubscription
-from ithaca.model.errors import InvalidInput, IthacaError, Unavailable
+from ithaca.model.errors import InvalidInput, Unavailable
 from ithaca.model.interface import awaited
 from ithaca.model.positions import LaneId
 from ithaca.model.records import KeyFilter, Start
@@ -44,7 +44,7 @@ class AsyncSpeculation(awaited.Speculation):
         self._wake = asyncio.Event()
         self._room = asyncio.Event()
         self._room.set()
-        self._error: IthacaError | None = None
+        self._error: Exception | None = None
         self._closed = False
         self._is_left = False
         """Whether it was closed itself, and not its handle."""
@@ -179,7 +179,7 @@ class AsyncSpeculation(awaited.Speculation):
                     self._take_ordered([each for each in batches if isinstance(each, PositionedBatch)])
                     # Where nothing but empty positions was ordered, there is nothing to take.
                     self._step(slots.OrderedWatermark(ordered.position))
-        except IthacaError as error:
+        except Exception as error:  # whatever it is: nobody else would tell who waits for events
             self._error = error
             self._wake.set()
 
