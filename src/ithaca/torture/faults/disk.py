@@ -18,6 +18,8 @@ from ithaca.torture.plan import Fault, Strike
 
 EFFECT_S = 20.0
 """How long a server may go on before it meets the fault of its disk."""
+FULL_S = 60.0
+"""How long a replica may go on with space that it has already: one that gets few records needs no other for a while."""
 DOWN_S = 1.0
 """In so much time a wrong supervisor would start a fenced server again."""
 _SYNCS = "pwritev2,fdatasync,fsync"
@@ -108,12 +110,10 @@ class Full(_LoopFault):
         disk = scene.disks[name]
         disk.fill()
         try:
-            deadline = time.monotonic() + EFFECT_S
+            deadline = time.monotonic() + FULL_S
             while (said := await scene.cluster.said_by(name)) is None or said["state"] != "full":
                 if time.monotonic() > deadline:
-                    raise NotFired(
-                        f"{name} had no space for {EFFECT_S:.0f} s, and does not say that it is full: {said}"
-                    )
+                    raise NotFired(f"{name} had no space for {FULL_S:.0f} s, and does not say that it is full: {said}")
                 await asyncio.sleep(POLL_S)
             struck(name)
             await asyncio.sleep(strike.duration_s)
