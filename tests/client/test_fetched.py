@@ -60,7 +60,7 @@ async def test_those_who_share_an_iteration_share_its_fetches() -> None:
     await log.answer(2, 2, None, None, None)
     found = await asyncio.gather(*readers)
     assert sorted(found[0] + found[1]) == [1, 2, 3, 4]
-    assert [position for position, _ in log.asked] == [1, 2]
+    assert [position for position, _ in log.asked] == [1, 2, 5]
 
 
 async def test_a_poll_that_does_not_wait_leaves_its_fetch_to_the_next() -> None:
@@ -72,7 +72,8 @@ async def test_a_poll_that_does_not_wait_leaves_its_fetch_to_the_next() -> None:
     waiting.cancel()
     await log.answer(1, 1, None, None)
     assert [record.position for record in await subscription.poll(timeout=None)] == [2]
-    assert len(log.asked) == 1
+    await log.answer(2, 3, None)
+    assert [position for position, _ in log.asked] == [2, 3]
 
 
 async def test_what_a_filter_leaves_out_is_passed_over() -> None:
@@ -94,6 +95,18 @@ async def test_a_range_ends_where_it_was_to_end() -> None:
     assert [position for batch in await taking for position in batch.positions()] == [2, 3]
     assert await records.take_batches() == []
     assert records.position == 4
+
+
+async def test_the_next_fetch_is_under_way_while_what_came_is_taken() -> None:
+    log = FakeLog(Bounds(1, 6))
+    records = FetchedRecords(cast(FetchingLog, log), 1, None, None)
+    taking = asyncio.create_task(anext(records))
+    await log.answer(1, 1, None, None, None)
+    assert (await taking).position == 1
+    await log.answer(2, 4, None, None)
+    assert [(await anext(records)).position for _ in range(4)] == [2, 3, 4, 5]
+    assert await records.take_batches() == []
+    assert [position for position, _ in log.asked] == [1, 4], "none beyond the end"
 
 
 async def test_closing_ends_whoever_waits() -> None:

@@ -1,7 +1,8 @@
 """Reading for engines that ask for the records from a position on, and get some of them: ranges, subscriptions, reads.
 
-An engine says where the log begins and ends, finds a time, and fetches. The next fetch is a task of its own: whoever
-iterates may be cancelled, or poll for a moment only, and what comes is there for the next call.
+An engine says where the log begins and ends, finds a time, and fetches. The next fetch is a task of its own, under way
+while what came is taken: whoever iterates may be cancelled, or poll for a moment only, and what comes is there for the
+next call.
 """
 
 import asyncio
@@ -68,13 +69,17 @@ class FetchingLog(RequestingLog):
         The first batch may begin before the position, or behind it where positions hold no records.
         """
 
+    async def fetch_one(self, position: int, wait_s: float) -> Fetched:
+        """The same for whoever wants what is at this position, and nothing behind it."""
+        return await self.fetch(position, wait_s)
+
     async def seek(self, time_us: int) -> int:
         """The first position whose record has this time or a later one: by bisection, for times that rise."""
         low, high = await self.bounds()
         wanted = tail = high
         while low < high:
             middle = (low + high) // 2
-            found = await self.fetch(middle, 0)
+            found = await self.fetch_one(middle, 0)
             if found.batches and found.batches[0].timestamp_us < time_us:
                 low = found.batches[0].stop_position
             else:
@@ -97,12 +102,12 @@ class FetchingLog(RequestingLog):
         deadline = Deadline(seconds(wait, "wait"))
         try:
             while True:
-                found = await self.fetch(position, min(deadline.left_s, STREAM_SILENT_S))
+                found = await self.fetch_one(position, min(deadline.left_s, STREAM_SILENT_S))
                 if found.next > position:
-                    first = found.batches[0].first_position if found.batches else 0
-                    if not found.batches or first > position:
-                        raise EmptyPosition.at(position, first)
-                    return found.batches[0].since(position).records()[0]
+                    if found.batches and found.batches[0].first_position <= position:
+                        return found.batches[0].since(position).records()[0]
+                    following = found.batches or (await self.fetch(found.next, 0)).batches
+                    raise EmptyPosition.at(position, following[0].first_position if following else 0)
                 if deadline.passed:
                     tail = (await self.bounds()).tail
                     raise NotWritten(f"position {position} is not written: the tail is {tail}", tail=tail)
@@ -188,10 +193,7 @@ class FetchedRecords(BegunRecords[_Source]):
             ahead = await self._begun()
             if self._stop is not None and ahead.source.position >= self._stop:
                 return False
-            if self._fetching is None:
-                self._fetching = asyncio.create_task(self._fetch(ahead.source))
-                self._fetching.add_done_callback(_looked_at)
-            fetching = self._fetching
+            fetching = self._fetching or self._start_fetch(ahead.source)
             done, _ = await asyncio.wait([fetching], timeout=None if deadline is None else deadline.left_s)
             if not done:
                 return False
@@ -201,8 +203,15 @@ class FetchedRecords(BegunRecords[_Source]):
             if not fetching.cancelled():
                 fetching.result()
                 if ahead.fill():
+                    if self._stop is None or ahead.source.position < self._stop:
+                        self._start_fetch(ahead.source)  # while these are taken
                     return True
         return False
+
+    def _start_fetch(self, source: _Source) -> "asyncio.Task[None]":
+        self._fetching = asyncio.create_task(self._fetch(source))
+        self._fetching.add_done_callback(_looked_at)
+        return self._fetching
 
     async def _fetch(self, source: _Source) -> None:
         try:

@@ -78,13 +78,8 @@ class World:
         self.counts: Counter[str] = Counter()
         """How often each fault and each odd thing came up."""
         self.story: deque[str] = deque(maxlen=_STORY_LINES)
-        self.network = SimNetwork(self.scheduler, Random(f"{configuration.seed} network"), self.count, self._note)
-        weather = self.network.weather
-        weather.delay_ns, weather.straggler = configuration.delay_ns, configuration.straggler
-        weather.split, weather.mischief = configuration.split, configuration.mischief
         added = simulated(configuration.engine)
-        robust = (RaftMessage, *added.repeatable)
-        weather.robust_types = frozenset(number for number, kind in known_types().items() if kind in robust)
+        self.network = self._network((RaftMessage, *added.repeatable))
         self.file = configuration.cluster()
         everything = configuration.cluster(configuration.spares, configuration.spare_orderers)
         self.whole_file = replace(everything, orderers=(everything if configuration.retires else self.file).orderers)
@@ -134,6 +129,16 @@ class World:
         self._graveyard: list[Process] = []
         self._trace = hashlib.blake2b(digest_size=16)
         self._handler = _Story(self)
+
+    def _network(self, robust: tuple[type, ...]) -> SimNetwork:
+        """With the weather of the seed; messages of these kinds may be lost, doubled and swapped one by one."""
+        configuration = self.configuration
+        network = SimNetwork(self.scheduler, Random(f"{configuration.seed} network"), self.count, self._note)
+        weather = network.weather
+        weather.delay_ns, weather.straggler = configuration.delay_ns, configuration.straggler
+        weather.split, weather.mischief = configuration.split, configuration.mischief
+        weather.robust_types = frozenset(number for number, kind in known_types().items() if kind in robust)
+        return network
 
     def have_clients(self, roles: Sequence[Client]) -> None:
         """Have these, and no others; before anybody is started."""

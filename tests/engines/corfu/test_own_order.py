@@ -45,6 +45,15 @@ def test_the_same_records_again_are_the_same(log: ithaca.ClusterLog) -> None:
     assert log.write(at(1), [b"a", b"b"]) == receipt
 
 
+def test_what_is_read_where_nothing_is_names_what_follows(log: ithaca.ClusterLog) -> None:
+    log.write(at(1), [b"a"])
+    log.fill(at(0))
+    for position in (at(0), at(0) + 1):
+        with pytest.raises(EmptyPosition) as caught:
+            log.read(position)
+        assert caught.value.next == at(1)
+
+
 def test_what_keeps_a_write_out_is_named(log: ithaca.ClusterLog) -> None:
     log.write(at(1), [b"a"])
     taken = log.append(b"b").position

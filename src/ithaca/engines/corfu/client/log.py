@@ -141,8 +141,14 @@ class CorfuLog(ClusterConsumers, FetchingLog):
         return Bounds(first, max(first, first_position(row)))
 
     async def fetch(self, position: int, wait_s: float) -> Fetched:
+        return await self._fetch(position, wait_s, alone=False)
+
+    async def fetch_one(self, position: int, wait_s: float) -> Fetched:
+        return await self._fetch(position, wait_s, alone=True)
+
+    async def _fetch(self, position: int, wait_s: float, *, alone: bool) -> Fetched:
         self._check_left(position)
-        found = await self._rows.fetch(position, wait_s)
+        found = await self._rows.fetch(position, wait_s, alone=alone)
         self._check_left(position)  # the answers say it, too
         return found
 

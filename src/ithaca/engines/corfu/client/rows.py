@@ -51,13 +51,13 @@ class RowReader:
             self._tail = row
             self._seen.append(_Seen(row, asyncio.get_running_loop().time()))
 
-    async def fetch(self, position: int, wait_s: float) -> Fetched:
-        """The records from this position on, of some rows; waits for the first. Nothing, and `next` where it was asked
-        from, when nothing is there in time."""
+    async def fetch(self, position: int, wait_s: float, *, alone: bool = False) -> Fetched:
+        """The records from this position on, of some rows, or of its own row alone; waits for the first. Nothing, and
+        `next` where it was asked from, when nothing is there in time."""
         deadline = Deadline(wait_s)
         row = row_of(position)
         while True:
-            states = await self._read_some(row)
+            states = await self._read_some(row, 1 if alone else READ_ROWS_MAX)
             found = self._fetched(position, row, states)
             if found.next > position:
                 return found
@@ -68,7 +68,7 @@ class RowReader:
         """The first row from this one on that has a batch, below `stop`, with it; every row of these was taken."""
         self.saw_tail(stop)
         while row < stop:
-            states = await self._read_some(row)
+            states = await self._read_some(row, READ_ROWS_MAX)
             for at, state in enumerate(states, row):
                 if isinstance(state, Entry) and state.batch is not None:
                     return (at, state) if at < stop else None
@@ -89,10 +89,10 @@ class RowReader:
             following = max(at + 1, stop or 0)
         return following
 
-    async def _read_some(self, row: int) -> list[RowState]:
+    async def _read_some(self, row: int, rows_max: int) -> list[RowState]:
         """This row and, where they were taken, those behind it; up to the first that is not written."""
         knowledge = self._driver.knowledge
-        count = max(1, min(READ_ROWS_MAX, self._tail - row))
+        count = max(1, min(rows_max, self._tail - row))
         ahead = [self._look(each) for each in range(row + 1, row + count)]
         try:
             states = [await self._driver.run(read(knowledge, row))]
