@@ -1,13 +1,18 @@
 """Walking a segment: every entry, whatever the chunks, and nothing that does not continue the lane."""
 
+import os
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.storage.lanes import disk_of
 
 from ithaca.model.errors import Corrupt
+from ithaca.model.limits import AHEAD_BYTES_MIN, ALLOCATE_AHEAD_BYTES, MIB
 from ithaca.model.positions import LaneId
-from ithaca.storage.segment import Segment, first_lsns, index_name_of, name_of
+from ithaca.storage.disk import OsDisk
+from ithaca.storage.segment import Segment, SegmentWriter, first_lsns, index_name_of, name_of
 from ithaca.wire.batch import SNAPSHOT, Batch, lane_seed
 from ithaca.wire.build import bookkeeping, build
 
@@ -57,6 +62,21 @@ def test_a_walk_refuses_what_does_not_continue_the_lane() -> None:
         segment = Segment(disk_of({name_of(5): data}), "/lane", 5, SEED)
         with pytest.raises(Corrupt, match="does not continue the lane at LSN 5"):
             next(segment.walk(0, 5))
+
+
+def test_what_is_held_ahead_grows_with_what_is_there(tmp_path: Path) -> None:
+    disk = OsDisk()
+    disk.open(f"{tmp_path}/{name_of(0)}", create=True).close()
+    writer = SegmentWriter(Segment(disk, str(tmp_path), 0, SEED, writable=True), 0)
+    end = 0
+    for size in (100, 1000, 50_000, 100_000, MIB, 20 * MIB, MIB, 100, 100):
+        writer.write(end, [bytes(size)], size, durably=False)
+        end += size
+        held = os.stat(tmp_path / name_of(0)).st_blocks * 512 - end
+        assert held <= 2 * max(end, AHEAD_BYTES_MIN) + 8192, f"{held} bytes are held ahead of {end}"
+        assert held <= ALLOCATE_AHEAD_BYTES + MIB
+    assert held > 10 * MIB, "and no less where there is much"
+    writer.file.close()
 
 
 def test_names_of_segments() -> None:

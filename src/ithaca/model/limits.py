@@ -153,9 +153,11 @@ SEGMENT_BYTES_MAX = 256 * MIB
 SEGMENT_BYTES_MIN = 64 * KIB
 """The smallest roll size that may be asked for."""
 ALLOCATE_AHEAD_BYTES = 16 * MIB
-"""How far ahead of the writer a segment's space is allocated."""
+"""How far ahead of the writer a segment's space is allocated at most."""
 ZERO_AHEAD_BYTES = MIB
-"""How far ahead zeros are written, so that a sync of a small group changes no metadata."""
+"""How far ahead zeros are written at most, so that a sync of a small group changes no metadata."""
+AHEAD_BYTES_MIN = 64 * KIB
+"""How far ahead both are done in a new segment; later as far as there is data in it, up to these bounds."""
 ZERO_GROUP_BYTES_MAX = 128 * KIB
 """Groups above this gain nothing from zeros written ahead (docs/performance.md), and skip them."""
 INLINE_GROUP_BYTES_MAX = 2 * MIB

@@ -14,6 +14,7 @@ import numpy as np
 
 from ithaca.model.errors import Corrupt
 from ithaca.model.limits import (
+    AHEAD_BYTES_MIN,
     ALLOCATE_AHEAD_BYTES,
     INDEX_STRIDE_BYTES,
     READ_CHUNK_BYTES,
@@ -162,7 +163,7 @@ class SegmentWriter:
 
     def _prepare(self, offset: int, end: int) -> None:
         small = end - offset <= ZERO_GROUP_BYTES_MAX
-        ahead = end + ZERO_AHEAD_BYTES if small else end
+        ahead = end + min(ZERO_AHEAD_BYTES, _room_ahead(end)) if small else end
         if ahead > self._allocated:
             ahead = self._allocate(end, ahead)
         if small and ahead > end:
@@ -174,7 +175,7 @@ class SegmentWriter:
         """Reserve a long stretch, or, on a disk that is nearly full, just what this group takes."""
         start = self._allocated
         try:
-            stop = max(ahead, start + ALLOCATE_AHEAD_BYTES)
+            stop = max(ahead, start + min(ALLOCATE_AHEAD_BYTES, _room_ahead(end)))
             self.file.allocate(start, stop - start)
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
@@ -185,3 +186,8 @@ class SegmentWriter:
             self.file.allocate(start, stop - start)
         self._allocated = stop
         return ahead
+
+
+def _room_ahead(end: int) -> int:
+    """As much as is there, so that many small lanes do not fill a disk with what they may never need."""
+    return max(end, AHEAD_BYTES_MIN)

@@ -52,6 +52,15 @@ def test_what_is_appended_is_read_by_everybody(cluster: Cluster) -> None:
             assert next(subscription).value == b"later"
 
 
+def test_a_subscriber_at_the_tail_waits_at_a_unit(cluster: Cluster) -> None:
+    with ithaca.connect(cluster.bootstrap) as log, log.subscribe("latest") as subscription:
+        assert subscription.poll(timeout=0.3) == []
+        waiting = [each["waiting_readers"] for each in cluster_statuses(cluster).values() if "waiting_readers" in each]
+        assert sorted(waiting) == [0, 0, 0, 1], "one of four units has a request that it has not answered"
+        log.append(b"a")
+        assert [record.value for record in subscription.poll(timeout=10)] == [b"a"]
+
+
 def test_many_appends_at_once_keep_their_order(cluster: Cluster) -> None:
     async def run() -> None:
         async with ithaca.aio.connect(cluster.bootstrap) as log:

@@ -6,6 +6,7 @@ from uuid import UUID
 from tests.engines.corfu.world import Rows
 
 from ithaca.engines.corfu.sequencing.calls import (
+    AwaitRow,
     CallRefused,
     EpochIs,
     GetSessionTail,
@@ -26,9 +27,20 @@ from ithaca.engines.corfu.sequencing.calls import (
     Write,
 )
 from ithaca.engines.corfu.sequencing.entries import JUNK, Entry, Stamp
-from ithaca.engines.corfu.sequencing.limits import UNIT_WRITES_MAX
+from ithaca.engines.corfu.sequencing.limits import UNIT_READERS_MAX, UNIT_WRITES_MAX
 from ithaca.engines.corfu.sequencing.rows import first_position
-from ithaca.engines.corfu.sequencing.unit import Asked, Persist, Reply, ReplyHeld, RowChange, Synced, Unit, UnitState
+from ithaca.engines.corfu.sequencing.unit import (
+    Asked,
+    Persist,
+    Reply,
+    ReplyHeld,
+    RowChange,
+    StartWait,
+    Synced,
+    Unit,
+    UnitState,
+    WaitOver,
+)
 
 IDENTITY = UUID(int=1)
 
@@ -58,6 +70,9 @@ class Desk:
                 self.rows[each.change.row] = each.change.entry
         return self._perform(self.unit.step(Synced(synced[-1].number))) if synced else []
 
+    def waits_no_more(self, reader: int) -> list[Any]:
+        return self._perform(self.unit.step(WaitOver(reader)))
+
     def _perform(self, effects: Any) -> list[Any]:
         told = []
         for effect in effects:
@@ -76,6 +91,41 @@ def test_a_write_is_told_when_it_is_durable_and_not_shown_before() -> None:
     assert desk.sync() == [Reply("a", RowWritten()), ReplyHeld("c", 5)]
     assert desk.asks("d", Read(1, 5)) == [ReplyHeld("d", 5)]
     assert desk.asks("e", Write(1, 5, batch(2))) == [ReplyHeld("e", 5)]
+
+
+def test_who_waits_for_a_row_is_told_when_it_is_durable() -> None:
+    desk = Desk()
+    assert desk.asks("r", AwaitRow(1, 5, 100)) == [StartWait(1, 100)]
+    assert desk.asks("s", AwaitRow(1, 5, 200)) == [StartWait(2, 200)]
+    assert desk.asks("t", AwaitRow(1, 6, 100)) == [StartWait(3, 100)]
+    assert desk.waits_no_more(2) == [Reply("s", RowUnwritten())]
+    desk.asks("a", Write(1, 5, batch(1)))
+    assert desk.unit.readers == 2, "nothing is shown before it is durable"
+    assert desk.sync() == [Reply("a", RowWritten()), ReplyHeld("r", 5)]
+    assert desk.waits_no_more(1) == [], "it has its answer"
+    assert desk.asks("u", AwaitRow(1, 5, 100)) == [ReplyHeld("u", 5)]
+    assert desk.asks("u", AwaitRow(1, 7, 0)) == [Reply("u", RowUnwritten())]
+    assert desk.unit.readers == 1
+
+
+def test_who_waits_is_told_of_a_trim_and_of_the_end_of_the_epoch() -> None:
+    desk = Desk()
+    desk.asks("r", AwaitRow(1, 5, 100))
+    desk.asks("s", AwaitRow(1, 9, 100))
+    desk.asks("t", TrimRows(1, 0, 6))
+    assert desk.sync() == [Reply("t", RowsTrimmed()), Reply("r", RowTrimmed())]
+    assert desk.asks("e", Seal(1, IDENTITY)) == [Reply("s", EpochIs(1, True))]
+    assert desk.unit.readers == 0
+    assert desk.waits_no_more(2) == []
+
+
+def test_readers_that_wait_are_bounded() -> None:
+    desk = Desk()
+    for row in range(UNIT_READERS_MAX):
+        desk.asks("r", AwaitRow(1, row, 100))
+    assert desk.asks("s", AwaitRow(1, 0, 100)) == [Reply("s", RowUnwritten())]
+    desk.waits_no_more(1)
+    assert desk.asks("s", AwaitRow(1, 0, 100)) == [StartWait(UNIT_READERS_MAX + 1, 100)]
 
 
 def test_the_seal_comes_behind_every_write_that_was_accepted() -> None:

@@ -23,9 +23,11 @@ are.
 | 190 | HighestIs | back | | |
 | 191 | TakeRow | client → sequencer | Tokens, TailReply, NotReady | |
 | 192 | GetSession | client → leader | SessionsAre | |
+| 193 | AwaitRow | client → unit | as Read, or later | |
 """
 
 from collections.abc import Sequence
+from typing import Annotated
 from uuid import UUID
 
 import msgspec
@@ -55,6 +57,8 @@ class RowContent(msgspec.Struct, frozen=True, array_like=True):
     time_us: int
     first: Natural = 0
     """Everything before this position was trimmed, as far as the unit knows."""
+    highest: Annotated[int, msgspec.Meta(ge=-1)] = -1
+    """The highest row that was ever written there, durably."""
 
 
 class GetIdentity(msgspec.Struct, frozen=True, array_like=True):
@@ -93,6 +97,7 @@ UNIT_CALLS = (
     calls.GetTrims,
     calls.TakeTrims,
     calls.GetHighest,
+    calls.AwaitRow,
 )
 SEQUENCER_CALLS = (calls.TakeTokens, calls.Fence, calls.GetTail, calls.TakeRow)
 
@@ -132,6 +137,7 @@ register(
         190: calls.HighestIs,
         191: calls.TakeRow,
         192: commands.GetSession,
+        193: calls.AwaitRow,
     },
     for_servers=(Renew,),
     administrative={
@@ -159,14 +165,14 @@ def heard_call(message: Message, payload: Buffer) -> UnitCall:
 
 def said_answer(answer: UnitAnswer) -> tuple[Message, Sequence[Buffer]]:
     if isinstance(answer, RowHolds):
-        return RowContent(answer.entry.time_us, answer.first), _payload(answer.entry)
+        return RowContent(answer.entry.time_us, answer.first, answer.highest), _payload(answer.entry)
     return answer, ()
 
 
 def heard_answer(message: Message, payload: Buffer) -> object:
     """What a unit's message says."""
     if isinstance(message, RowContent):
-        return RowHolds(_entry(payload, message.time_us), message.first)
+        return RowHolds(_entry(payload, message.time_us), message.first, message.highest)
     return message
 
 

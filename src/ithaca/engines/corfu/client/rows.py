@@ -2,10 +2,11 @@
 
 A row that was taken and is not written is a hole. It is counted from when the sequencer's tail was seen behind it:
 after `HOLE_MS` what the head of its chain has is completed, and after `JUNK_MS` the row is made junk. Waiting at the
-tail is no hole.
+tail is no hole: there a unit answers as soon as it has the row.
 """
 
 import asyncio
+import math
 from collections import deque
 from typing import NamedTuple
 
@@ -16,9 +17,15 @@ from ithaca.engines.corfu.client.writers import shard_of
 from ithaca.engines.corfu.sequencing.entries import Entry
 from ithaca.engines.corfu.sequencing.flows.reading import looked, read, tail
 from ithaca.engines.corfu.sequencing.flows.settling import RowState, settled
-from ithaca.engines.corfu.sequencing.limits import HOLE_MS, JUNK_MS, LOOK_MS, READ_ROWS_MAX, TAILS_SEEN_MAX
+from ithaca.engines.corfu.sequencing.limits import (
+    AWAIT_MS_MAX,
+    HOLE_MS,
+    JUNK_MS,
+    LOOK_MS,
+    READ_ROWS_MAX,
+    TAILS_SEEN_MAX,
+)
 from ithaca.engines.corfu.sequencing.rows import first_position, row_of
-from ithaca.model.limits import STREAM_SILENT_S
 from ithaca.wire.positioned import PositionedBatch
 
 
@@ -57,11 +64,15 @@ class RowReader:
         deadline = Deadline(wait_s)
         row = row_of(position)
         while True:
-            states = await self._read_some(row, 1 if alone else READ_ROWS_MAX)
+            is_certain = row < self._tail or deadline.passed
+            if is_certain:
+                states = await self._read_some(row, 1 if alone else READ_ROWS_MAX)
+            else:
+                states = [await self._awaited(row, deadline.left_s)]
             found = self._fetched(position, row, states)
             if found.next > position:
                 return found
-            if not await self._waited(row, deadline):
+            if not await self._waited(row, deadline) and is_certain:
                 return found
 
     async def settled_from(self, row: int, stop: int) -> tuple[int, Entry] | None:
@@ -137,6 +148,14 @@ class RowReader:
         following = self._row_after(row, states)
         return Fetched(batches, first_position(following) if following > row else position)
 
+    async def _awaited(self, row: int, wait_s: float) -> RowState:
+        """What the row holds, as soon as it holds something; "unwritten" may be old."""
+        knowledge = self._driver.knowledge
+        wait_ms = min(AWAIT_MS_MAX, math.ceil(wait_s * 1000))
+        state = await self._driver.run(looked(knowledge, row, wait_ms))
+        self.saw_tail(knowledge.highest + 1)
+        return state
+
     async def _waited(self, row: int, deadline: Deadline) -> bool:
         """Wait until there may be more; False when the time is up."""
         driver, knowledge = self._driver, self._driver.knowledge
@@ -145,12 +164,10 @@ class RowReader:
         if row < self._tail:
             await self._mend(row)
             return True
-        silent = Deadline(min(STREAM_SILENT_S, 0.5))
-        while not deadline.passed and not silent.passed:
-            await asyncio.sleep(min(LOOK_MS / 1000, deadline.left_s))
-            if await driver.run(looked(knowledge, row)) != "unwritten":
-                return True
-        return not deadline.passed
+        if deadline.passed:
+            return False
+        await asyncio.sleep(min(LOOK_MS / 1000, deadline.left_s))
+        return True
 
     async def _mend(self, row: int) -> None:
         """A hole: give its writer some time, then complete it, and at last make it junk."""
@@ -159,7 +176,8 @@ class RowReader:
             self._seen.popleft()
         age_ms = (now_s - (self._seen[0].at_s if self._seen else now_s)) * 1000
         if age_ms < HOLE_MS:
-            await asyncio.sleep(LOOK_MS / 1000)
+            if await self._awaited(row, (HOLE_MS - age_ms) / 1000) == "unwritten":
+                await asyncio.sleep(LOOK_MS / 1000)
             return
         state = await self._driver.run(settled(self._driver.knowledge, row, may_junk=age_ms >= JUNK_MS))
         if state == "unwritten":

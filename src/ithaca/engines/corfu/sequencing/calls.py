@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from ithaca.engines.corfu.sequencing.entries import Entry
-from ithaca.engines.corfu.sequencing.limits import MISSING_ROWS_MAX, TOKENS_MAX, UNIT_TRIMS_MAX
+from ithaca.engines.corfu.sequencing.limits import AWAIT_MS_MAX, MISSING_ROWS_MAX, TOKENS_MAX, UNIT_TRIMS_MAX
 from ithaca.engines.corfu.sequencing.placed import PlacedBatch
 from ithaca.engines.corfu.sequencing.projection import Natural, Projection, RowNumber
 from ithaca.model.view import Address
@@ -41,6 +41,14 @@ class Write:
 class Read(Call, frozen=True, array_like=True):
     epoch: Natural
     row: RowNumber
+
+
+class AwaitRow(Call, frozen=True, array_like=True):
+    """The same, and nothing is answered for so long unless something is there, or the epoch ends."""
+
+    epoch: Natural
+    row: RowNumber
+    wait_ms: Annotated[int, Meta(ge=0, le=AWAIT_MS_MAX)]
 
 
 class Seal(Call, frozen=True, array_like=True):
@@ -110,7 +118,19 @@ class TakeTrims(Call, frozen=True, array_like=True):
     is_forgetful: bool = False
 
 
-UnitCall = Write | Read | Seal | Install | TrimRows | ListMissing | GetSessionTail | GetHighest | GetTrims | TakeTrims
+UnitCall = (
+    Write
+    | Read
+    | AwaitRow
+    | Seal
+    | Install
+    | TrimRows
+    | ListMissing
+    | GetSessionTail
+    | GetHighest
+    | GetTrims
+    | TakeTrims
+)
 
 
 class RowWritten(Answer, frozen=True, array_like=True):
@@ -124,6 +144,8 @@ class RowHolds:
     entry: Entry
     first: int = field(default=0, compare=False)
     """Everything before this position was trimmed, as far as the unit knows."""
+    highest: int = field(default=-1, compare=False)
+    """The highest row that was ever written there, durably: it and all before it were taken."""
 
 
 class RowUnwritten(Answer, frozen=True, array_like=True):

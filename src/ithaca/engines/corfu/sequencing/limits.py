@@ -48,7 +48,11 @@ HOLE_MS: Final = 50
 JUNK_MS: Final = 1000
 """How long it may be unwritten altogether before a reader makes it junk."""
 LOOK_MS: Final = 5
-"""Pause of a reader who waits at the tail."""
+"""Pause of a reader who found nothing where something is expected, before it looks again."""
+AWAIT_MS_MAX: Final = 500
+"""For how long a unit lets a reader wait for a row; then the reader asks whether somebody has taken it."""
+UNIT_READERS_MAX: Final = 4096
+"""Readers that wait at a unit at the same time; others are told at once that nothing is there yet."""
 TAILS_SEEN_MAX: Final = 1024
 """Tails of which a reader remembers when it saw them: by these it knows for how long a row was a hole."""
 READ_ROWS_MAX: Final = 16

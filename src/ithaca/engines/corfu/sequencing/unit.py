@@ -12,6 +12,7 @@ from typing import Generic, Protocol, TypeVar
 from uuid import UUID
 
 from ithaca.engines.corfu.sequencing.calls import (
+    AwaitRow,
     CallRefused,
     EpochIs,
     GetHighest,
@@ -39,7 +40,7 @@ from ithaca.engines.corfu.sequencing.calls import (
     Write,
 )
 from ithaca.engines.corfu.sequencing.entries import Entry
-from ithaca.engines.corfu.sequencing.limits import MISSING_ROWS_MAX, UNIT_WRITES_MAX
+from ithaca.engines.corfu.sequencing.limits import MISSING_ROWS_MAX, UNIT_READERS_MAX, UNIT_WRITES_MAX
 from ithaca.engines.corfu.sequencing.placed import PlacedTable
 from ithaca.engines.corfu.sequencing.rows import NONE
 from ithaca.engines.corfu.sequencing.trims import Trims
@@ -140,6 +141,13 @@ class Synced:
 
 
 @dataclass(frozen=True, slots=True)
+class WaitOver:
+    """This reader has waited long enough."""
+
+    reader: int
+
+
+@dataclass(frozen=True, slots=True)
 class Persist:
     """Make a change durable behind all earlier ones. Numbers rise by one."""
 
@@ -161,8 +169,16 @@ class ReplyHeld(Generic[CallerT]):
     row: int
 
 
-UnitEvent = Asked[CallerT] | Synced
-UnitEffect = Persist | Reply[CallerT] | ReplyHeld[CallerT]
+@dataclass(frozen=True, slots=True)
+class StartWait:
+    """Have `WaitOver` come after this time."""
+
+    reader: int
+    ms: int
+
+
+UnitEvent = Asked[CallerT] | Synced | WaitOver
+UnitEffect = Persist | Reply[CallerT] | ReplyHeld[CallerT] | StartWait
 
 
 class Unit(Generic[CallerT]):
@@ -181,33 +197,53 @@ class Unit(Generic[CallerT]):
         self._trims: list[TrimChange] = []
         self._waiting: deque[tuple[int, UnitEffect[CallerT]]] = deque()
         """Answers that wait for a number, in the order of these."""
+        self._readers: dict[int, tuple[int, CallerT]] = {}
+        """Readers that wait, each for a row."""
+        self._awaited: dict[int, list[int]] = {}
+        """The same by row."""
+        self._reader = 0
 
     @property
     def writes(self) -> int:
         """How many are accepted and not yet durable."""
         return len(self._rows)
 
+    @property
+    def readers(self) -> int:
+        """How many wait for a row."""
+        return len(self._readers)
+
     def step(self, event: UnitEvent[CallerT]) -> Sequence[UnitEffect[CallerT]]:
         match event:
             case Synced(number):
                 return self._note_synced(number)
+            case WaitOver(reader):
+                return self._told(reader, RowUnwritten())
             case Asked(caller, call):
                 return self._answer(caller, call)
 
     def _note_synced(self, number: int) -> list[UnitEffect[CallerT]]:
         assert self._synced <= number <= self._number, f"{number} changes are synced of {self._number}"
+        there: list[int] = []
         while self._synced < number:
             self._synced += 1
             change = self._changes.popleft()
             self.state.apply(change)
             if isinstance(change, RowChange):
                 self._rows.pop(change.row)
+                if change.row in self._awaited:
+                    there.append(change.row)
             elif isinstance(change, TrimChange):
                 self._trims.remove(change)
+                there += [row for row in self._awaited if row in self.state.trims]
         told: list[UnitEffect[CallerT]] = []
         while self._waiting and self._waiting[0][0] <= number:
             told.append(self._waiting.popleft()[1])
-        return [effect if not _is_seal(effect) else self._sealed_now(effect) for effect in told]
+        told = [effect if not _is_seal(effect) else self._sealed_now(effect) for effect in told]
+        for row in there:
+            for reader in self._awaited.pop(row, ()):
+                told.append(self._read(self._readers.pop(reader)[1], row))
+        return told
 
     def _sealed_now(self, effect: UnitEffect[CallerT]) -> Reply[CallerT]:
         """What is highest counts with everything that was synced before the seal."""
@@ -232,6 +268,8 @@ class Unit(Generic[CallerT]):
                 return self._write(caller, call)
             case Read(_, row):
                 return [self._read(caller, row)]
+            case AwaitRow(_, row, wait_ms):
+                return [self._await(caller, row, wait_ms)]
             case TrimRows(_, low, high, before):
                 return self._trim(caller, TrimChange(low, high, before))
             case ListMissing(_, start, stop, step):
@@ -262,10 +300,31 @@ class Unit(Generic[CallerT]):
             return RowWritten()
         return RowTrimmed(self.state.trims.first)
 
-    def _read(self, caller: CallerT, row: int) -> UnitEffect[CallerT]:
+    def _read(self, caller: CallerT, row: int) -> Reply[CallerT] | ReplyHeld[CallerT]:
         if row in self.state.trims:
             return Reply(caller, RowTrimmed(self.state.trims.first))
         return ReplyHeld(caller, row) if row in self._held else Reply(caller, RowUnwritten())
+
+    def _await(self, caller: CallerT, row: int, wait_ms: int) -> UnitEffect[CallerT]:
+        found = self._read(caller, row)
+        is_there = isinstance(found, ReplyHeld) or not isinstance(found.answer, RowUnwritten)
+        if is_there or not wait_ms or len(self._readers) >= UNIT_READERS_MAX:
+            return found
+        self._reader += 1
+        self._readers[self._reader] = row, caller
+        self._awaited.setdefault(row, []).append(self._reader)
+        return StartWait(self._reader, wait_ms)
+
+    def _told(self, reader: int, answer: UnitAnswer) -> Sequence[UnitEffect[CallerT]]:
+        """The answer to a reader, unless it has got one."""
+        if reader not in self._readers:
+            return []
+        row, caller = self._readers.pop(reader)
+        waiting = self._awaited[row]
+        waiting.remove(reader)
+        if not waiting:
+            del self._awaited[row]
+        return [Reply(caller, answer)]
 
     def _missing(self, start: int, stop: int, step: int) -> MissingRows:
         start = _aligned(self.state.trims.below, start, step)
@@ -309,8 +368,7 @@ class Unit(Generic[CallerT]):
         answer = Reply(caller, UnitSealed(epoch, NONE, 0))  # the rest is filled in when it is durable
         if (epoch, True) == (self.epoch, self.is_sealed):
             return self._after(self._number, answer)
-        self.epoch, self.is_sealed = epoch, True
-        return self._change(EpochChange(epoch, True), answer)
+        return self._enter(epoch, is_sealed=True, answer=answer)
 
     def _install(self, caller: CallerT, call: Install) -> Sequence[UnitEffect[CallerT]]:
         if call.identity != self.identity:
@@ -319,8 +377,15 @@ class Unit(Generic[CallerT]):
             return [Reply(caller, EpochIs(self.epoch, self.is_sealed))]
         if call.epoch == self.epoch:
             return self._after(self._number, Reply(caller, UnitInstalled()))
-        self.epoch, self.is_sealed = call.epoch, False
-        return self._change(EpochChange(call.epoch, False), Reply(caller, UnitInstalled()))
+        return self._enter(call.epoch, is_sealed=False, answer=Reply(caller, UnitInstalled()))
+
+    def _enter(self, epoch: int, *, is_sealed: bool, answer: UnitEffect[CallerT]) -> Sequence[UnitEffect[CallerT]]:
+        """Whoever waits under the epoch before has waited for nothing."""
+        self.epoch, self.is_sealed = epoch, is_sealed
+        ended = [Reply(caller, EpochIs(epoch, is_sealed)) for _, caller in self._readers.values()]
+        self._readers.clear()
+        self._awaited.clear()
+        return [*ended, *self._change(EpochChange(epoch, is_sealed), answer)]
 
     # Durability
 

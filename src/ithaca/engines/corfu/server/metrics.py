@@ -15,6 +15,7 @@ UNIT = {
     "trimmed_below": "Rows below this one were trimmed",
     "trimmed_ranges": "Ranges of rows that were trimmed one by one",
     "unsynced_writes": "Writes that wait for the disk",
+    "waiting_readers": "Readers that wait for a row",
     "connections": "Connections that are open",
 }
 UNIT_COUNTS = {

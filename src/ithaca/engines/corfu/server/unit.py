@@ -7,7 +7,17 @@ from typing import Any, NamedTuple
 
 from ithaca.engines.corfu.messages import GetIdentity, IdentityIs, Renew, heard_call, said_answer
 from ithaca.engines.corfu.sequencing.calls import GetProjection, RowHolds, RowWritten
-from ithaca.engines.corfu.sequencing.unit import Asked, Persist, Reply, ReplyHeld, Synced, Unit, UnitEffect
+from ithaca.engines.corfu.sequencing.unit import (
+    Asked,
+    Persist,
+    Reply,
+    ReplyHeld,
+    StartWait,
+    Synced,
+    Unit,
+    UnitEffect,
+    WaitOver,
+)
 from ithaca.engines.corfu.server.metrics import UNIT, UNIT_COUNTS, StatusMetrics, registry_of
 from ithaca.engines.corfu.server.unit_disk import UnitDisk
 from ithaca.engines.corfu.storage.unit_store import META, UnitStore, clear, create
@@ -135,6 +145,10 @@ class UnitServer(LivingServer, Peer):
         assert self._unit is not None
         self._perform(self._unit.step(Synced(number)))
 
+    def _end_wait(self, unit: Unit[_Caller], reader: int) -> None:
+        if unit is self._unit and self._renewing is None:
+            self._perform(unit.step(WaitOver(reader)))
+
     def _found_full(self, is_full: bool) -> None:
         self._is_full = is_full
 
@@ -153,8 +167,10 @@ class UnitServer(LivingServer, Peer):
                     entry = self._store.read(row)
                     self._read_rows += 1
                     self._sent_bytes += 0 if entry.batch is None else entry.batch.total_bytes
-                    held = RowHolds(entry, self._unit.state.trims.first)
+                    held = RowHolds(entry, self._unit.state.trims.first, self._unit.state.highest)
                     caller.connection.answer(caller.request, *said_answer(held))
+                case StartWait(reader, ms):
+                    asyncio.get_running_loop().call_later(ms / 1000, self._end_wait, self._unit, reader)
 
     # What others learn of this server
 
@@ -174,6 +190,7 @@ class UnitServer(LivingServer, Peer):
             "trimmed_below": state.trims.below,
             "trimmed_ranges": len(state.trims.ranges),
             "unsynced_writes": unit.writes,
+            "waiting_readers": unit.readers,
             "is_sealed": unit.is_sealed,
             "written_rows": self._written_rows,
             "read_rows": self._read_rows,

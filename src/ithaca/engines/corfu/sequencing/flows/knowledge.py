@@ -57,6 +57,8 @@ class Knowledge:
         """The servers that can hand out rows."""
         self.first = known.trim
         """The first position that was not trimmed, as far as anybody has said."""
+        self.highest = -1
+        """The highest row that a unit has shown to be written: it and all before it were taken."""
         self.patience_ms = PATIENCE_MS if patience_ms is None else patience_ms
         """For how long something is tried before the epoch is ended for it."""
 
@@ -78,6 +80,8 @@ class Knowledge:
         """Take in what a unit's answer says beside what it was asked for."""
         if isinstance(answer, RowHolds | RowTrimmed):
             self.first = max(self.first, answer.first)
+        if isinstance(answer, RowHolds):
+            self.highest = max(self.highest, answer.highest)
 
     def sequencer_after(self, sequencer: int) -> int:
         """The one that takes over from this one."""

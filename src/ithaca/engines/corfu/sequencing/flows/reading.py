@@ -7,6 +7,7 @@ successors have. That replaces the paper's leases; the same goes for the sequenc
 """
 
 from ithaca.engines.corfu.sequencing.calls import (
+    AwaitRow,
     GetTail,
     Read,
     RowHolds,
@@ -29,7 +30,7 @@ def read(knowledge: Knowledge, row: int) -> Steps[RowState]:
         chain = projection.chain(row)
         if not chain:
             return "empty"
-        match (yield from _answer(knowledge, projection, row)):
+        match (yield from _answer(knowledge, projection, Read(projection.epoch, row))):
             case RowHolds(entry):
                 return entry
             case RowTrimmed():
@@ -38,13 +39,14 @@ def read(knowledge: Knowledge, row: int) -> Steps[RowState]:
                 return "unwritten"
 
 
-def looked(knowledge: Knowledge, row: int) -> Steps[RowState]:
-    """What the row holds, for whoever waits for it: that it is "unwritten" may be old, and says nothing."""
+def looked(knowledge: Knowledge, row: int, wait_ms: int = 0) -> Steps[RowState]:
+    """What the row holds, as soon as it holds something; that it is "unwritten" may be old, and says nothing."""
     projection = knowledge.projection
     chain = projection.chain(row)
     if not chain:
         return "empty"
-    match (yield from _answer(knowledge, projection, row)):
+    call = AwaitRow(projection.epoch, row, wait_ms) if wait_ms else Read(projection.epoch, row)
+    match (yield from _answer(knowledge, projection, call)):
         case RowHolds(entry):
             return entry
         case RowTrimmed():
@@ -52,9 +54,9 @@ def looked(knowledge: Knowledge, row: int) -> Steps[RowState]:
     return "unwritten"
 
 
-def _answer(knowledge: Knowledge, projection: Projection, row: int) -> Steps[UnitAnswer | None]:
+def _answer(knowledge: Knowledge, projection: Projection, call: Read | AwaitRow) -> Steps[UnitAnswer | None]:
     """What a unit says of the row, which it has if it is complete; None once there is a later epoch."""
-    chain, call = projection.chain(row), Read(projection.epoch, row)
+    row, chain = call.row, projection.chain(call.row)
     if row < projection.settled and len(chain) > 1:
         unit = chain[row // len(projection.range_of(row).sets) % len(chain)]
         answer = yield AskUnit(unit, call)
