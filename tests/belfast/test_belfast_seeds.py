@@ -37,6 +37,12 @@ def test_a_speculator_that_comes_late_to_several_lanes_goes_on() -> None:
     assert result.violation is None, f"{result.violation}\n{result.report}"
 
 
+def test_a_leader_whose_state_is_full_of_windows_does_without_slots() -> None:
+    """It proposed one void window after the other, and its process did nothing else any more."""
+    result = run_seed(191, "belfast")
+    assert result.violation is None, f"{result.violation}\n{result.report}"
+
+
 def calm() -> Configuration:
     """Nothing is broken, and somebody speculates."""
     drawn = configuration_of(1, "belfast")

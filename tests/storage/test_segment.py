@@ -66,7 +66,7 @@ def test_a_walk_refuses_what_does_not_continue_the_lane() -> None:
 
 def test_what_is_held_ahead_grows_with_what_is_there(tmp_path: Path) -> None:
     disk = OsDisk()
-    disk.open(f"{tmp_path}/{name_of(0)}", create=True).close()
+    disk.open(f"{tmp_path}/{name_of(0)}", create=True)
     writer = SegmentWriter(Segment(disk, str(tmp_path), 0, SEED, writable=True), 0)
     end = 0
     for size in (100, 1000, 50_000, 100_000, MIB, 20 * MIB, MIB, 100, 100):
@@ -76,7 +76,6 @@ def test_what_is_held_ahead_grows_with_what_is_there(tmp_path: Path) -> None:
         assert held <= 2 * max(end, AHEAD_BYTES_MIN) + 8192, f"{held} bytes are held ahead of {end}"
         assert held <= ALLOCATE_AHEAD_BYTES + MIB
     assert held > 10 * MIB, "and no less where there is much"
-    writer.file.close()
 
 
 def test_names_of_segments() -> None:

@@ -56,7 +56,9 @@ def test_a_subscriber_at_the_tail_waits_at_a_unit(cluster: Cluster) -> None:
     with ithaca.connect(cluster.bootstrap) as log, log.subscribe("latest") as subscription:
         assert subscription.poll(timeout=0.3) == []
         waiting = [each["waiting_readers"] for each in cluster_statuses(cluster).values() if "waiting_readers" in each]
-        assert sorted(waiting) == [0, 0, 0, 1], "one of four units has a request that it has not answered"
+        assert sorted(map(str, waiting)) == ["0", "0", "0", "1"], (
+            "one of four units has a request that it has not answered"
+        )
         log.append(b"a")
         assert [record.value for record in subscription.poll(timeout=10)] == [b"a"]
 

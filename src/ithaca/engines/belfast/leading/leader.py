@@ -44,6 +44,8 @@ from ithaca.model.positions import LaneId
 _ASK_AGAIN_US = int(ASK_AGAIN_S * 1e6)
 _REFUSED_AGAIN_US = int(REFUSED_AGAIN_S * 1e6)
 _LATE_US = int(STRAGGLER_LATE_S * 1e6)
+_WINDOWS_WITH_ROOM = 8
+"""How many a state that was full must have room for before there are slots again."""
 
 
 class LeaderSettings(NamedTuple):
@@ -86,6 +88,8 @@ class SlotLeader(CutProposer):
         self._ask_again_us: int | None = None
         self.changes = 0
         """Changes of shards that wait until the order is free."""
+        self._refused_window: OpenWindow | None = None
+        """The one that the state had no room for: the order is free until there is room for some."""
 
     # What is told
 
@@ -128,8 +132,10 @@ class SlotLeader(CutProposer):
 
     def done(self, entry: BelfastEntry, outcomes: list[Outcome]) -> None:
         """What was proposed is applied; it may have been void, or refused."""
-        is_void = bool(outcomes) and isinstance(outcomes[0], VoidEntry | RefusedEntry)
-        self._settle(entry, is_void=is_void)
+        first = outcomes[0] if outcomes else None
+        if isinstance(entry, OpenWindow) and isinstance(first, VoidEntry) and first.reason == "the state is full":
+            self._refused_window = entry
+        self._settle(entry, is_void=isinstance(first, VoidEntry | RefusedEntry))
 
     def lost(self, entry: BelfastEntry) -> None:
         """Raft did not take it, or it is not known whether it did."""
@@ -170,10 +176,9 @@ class SlotLeader(CutProposer):
         self._look_for_stragglers(now_us)
         lanes = [lane for shard in self._live() for lane in shard]
         written = {lane: self._progress.durable(lane) for lane in lanes}
-        mode = (
-            "free" if self.changes or self._is_shard_leaving() else self._mode.choose(self._speculators(lanes), now_us)
-        )
-        plan = self._planner.plan(lanes, written, mode, now_us, max(1, self._configuration.order_interval_us))
+        mode = self._mode_wanted(lanes, now_us)
+        interval_us = max(1, self._configuration.order_interval_us)
+        plan = self._planner.plan(lanes, written, mode, now_us, interval_us, has_room=self._refused_window is None)
         if plan.entry is not None:
             effects.append(Propose(plan.entry))
         effects += self._cuts(now_us, time_us)
@@ -189,6 +194,14 @@ class SlotLeader(CutProposer):
             times.append(self._range_us + self._configuration.order_interval_us)
         found = [each for each in times if each is not None]
         return max(now_us, min(found)) if found else None
+
+    def _mode_wanted(self, lanes: list[LaneId], now_us: int) -> str:
+        refused = self._refused_window
+        if refused is not None and self._belfast.has_room_for(refused, _WINDOWS_WITH_ROOM):
+            refused = self._refused_window = None
+        if self.changes or refused is not None or self._is_shard_leaving():
+            return "free"
+        return self._mode.choose(self._speculators(lanes), now_us)
 
     def _taking(self, time_us: int) -> list[LeaderEffect]:
         taking = self.takeovers.take()

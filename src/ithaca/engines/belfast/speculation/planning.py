@@ -43,9 +43,17 @@ class Planner:
         self._in_flight = None
 
     def plan(
-        self, lanes: Iterable[LaneId], written: Mapping[LaneId, int], mode: str, now_us: int, interval_us: int
+        self,
+        lanes: Iterable[LaneId],
+        written: Mapping[LaneId, int],
+        mode: str,
+        now_us: int,
+        interval_us: int,
+        *,
+        has_room: bool = True,
     ) -> Plan:
-        """What is due now. `written` is how much of each open lane is there; `mode` is what the order is to be."""
+        """What is due now. `written` is how much of each open lane is there; `mode` is what the order is to be. Without
+        room a free window follows upon a free one, because another would be void."""
         order = self._order
         if order.mode == "free":
             if mode == "free" or self._in_flight is not None:
@@ -55,7 +63,7 @@ class Planner:
         if self._in_flight is not None or order.is_free_next:
             return Plan(pass_to=self._hurried_to())
         if order.mode == "ending":
-            return Plan(self._after_free(sorted(lanes), now_us, interval_us))
+            return Plan(self._after_free(sorted(lanes), now_us, interval_us, has_room=has_room))
         if mode == "free":
             free = OpenWindow(order.number + 1, order.end, 0, 1, (), (), order.attempt)
             self._in_flight = free.number
@@ -108,14 +116,18 @@ class Planner:
                 hurried = max(hurried, order.end_cut if serving is None else serving)
         return hurried
 
-    def _after_free(self, lanes: list[LaneId], now_us: int, interval_us: int) -> OpenWindow | None:
+    def _after_free(self, lanes: list[LaneId], now_us: int, interval_us: int, *, has_room: bool) -> OpenWindow | None:
         """The window behind a free one, once all that lanes had written there is ordered: those that leave have no
         slots, and are asked as well."""
         stopped = {lane: self._stopped(lane) for lane in self._order.open_lanes()}
         lengths = {lane: length for lane, length in stopped.items() if length is not None}
         if not lanes or len(lengths) < len(stopped):
             return None
-        entry = self._next(lanes, lengths, 0, now_us, interval_us)
+        if not has_room:
+            self._in_flight = self._order.number + 1
+            entry = OpenWindow(self._in_flight, 0, 0, 1, (), (), self._order.attempt)
+        else:
+            entry = self._next(lanes, lengths, 0, now_us, interval_us)
         return OpenWindow(
             *(entry.number, 0, entry.rounds, entry.groups, entry.q, entry.lanes, entry.attempt),
             lengths=tuple(sorted(lengths.items())),

@@ -273,8 +273,11 @@ class BelfastState(OrderingState):
         an order that is full goes on without slots."""
         if entry.is_free or not self.slots.kept.is_another(entry.layout, self.slots.end):
             return False
-        added = WINDOW_BYTES + SPAN_BYTES + 2 * layout_bytes(entry.layout) + END_BYTES * len(entry.lanes)
-        return self.size_bytes + added > ORDERING_STATE_BYTES_MAX
+        return self.size_bytes + _window_bytes(entry) > ORDERING_STATE_BYTES_MAX
+
+    def has_room_for(self, entry: OpenWindow, windows: int) -> bool:
+        """Whether so many windows like this one could be kept, each apart from the last."""
+        return self.size_bytes + windows * _window_bytes(entry) <= ORDERING_STATE_BYTES_MAX
 
     def snapshot_pieces(self) -> Iterator[bytes]:
         head = array_head(6) + _encode(VERSION)
@@ -314,3 +317,7 @@ def _lanes(entry: Publish) -> tuple[LaneId, ...]:
 
 def _lane_of(part: StagedPart) -> LaneId:
     return part.lane
+
+
+def _window_bytes(entry: OpenWindow) -> int:
+    return WINDOW_BYTES + SPAN_BYTES + 2 * layout_bytes(entry.layout) + END_BYTES * len(entry.lanes)
