@@ -239,6 +239,11 @@ class SimDisk:
         """The paths of all files, sorted."""
         return sorted(name for name, inode in self._names.items() if not inode.is_directory)
 
+    def content(self, path: str) -> bytes:
+        """What a file has, for those who look from outside."""
+        file = SimFile(self, path, self._file(_normal(path)), writable=False)
+        return file.read(0, file.size())
+
     # Faults.
 
     def crash(self, random: Random, *, tear: Tear = "sector") -> None:

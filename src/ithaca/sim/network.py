@@ -234,9 +234,10 @@ class SimNetwork:
             for end, other in (pair, reversed(pair)):
                 if end.process is process:
                     end.die(silently=silently)
-                    self._probe_later(other, end.process.host, 0)
+                    self.probe_later(other, end.process.host, 0)
 
-    def _probe_later(self, end: SimTransport, peer: str, unanswered_s: float) -> None:
+    def probe_later(self, end: SimTransport, peer: str, unanswered_s: float) -> None:
+        """Have the kernel of an end whose other side is gone, and could not say so, find that out by itself."""
         self.scheduler.plan(int(PEER_PROBE_S * NS_PER_S), None, lambda: self._probe(end, peer, unanswered_s))
 
     def _probe(self, end: SimTransport, peer: str, unanswered_s: float) -> None:
@@ -249,7 +250,7 @@ class SimNetwork:
         elif unanswered_s + PEER_PROBE_S >= PEER_SILENT_S_MAX:
             end.lost(TimeoutError(errno.ETIMEDOUT, "the peer does not answer"))
         else:
-            self._probe_later(end, peer, unanswered_s + PEER_PROBE_S)
+            self.probe_later(end, peer, unanswered_s + PEER_PROBE_S)
 
 
 def _finish_dial(dialler: SimTransport, factory: Callable[[], Any], made: "asyncio.Future[Any]") -> None:

@@ -243,7 +243,10 @@ class Pipe:
 
     def _tell_reset(self) -> None:
         """Said once: over a link that is cut, the other side finds out by itself."""
-        if not self._network.is_cut(self._source.process.host, self._target.process.host):
+        source = self._source.process.host
+        if self._network.is_cut(source, self._target.process.host):
+            self._network.probe_later(self._target, source, 0)
+        else:
             self._target.lost(_reset_error())
 
 

@@ -78,9 +78,9 @@ class DiskFaults(FaultGroup):
 
 def damaged_place(host: Host, random: Random) -> tuple[str, int] | None:
     """A file of the host's lanes and a byte in it that says something; None when it has none."""
-    files = [path for path in host.disk.files() if "/lanes/" in path and host.disk.open(path).size()]
+    files = [path for path in host.disk.files() if "/lanes/" in path and host.disk.content(path)]
     if not files:
         return None
     path = random.choice(files)
-    data = host.disk.open(path).read(0, host.disk.open(path).size())
+    data = host.disk.content(path)
     return path, random.randrange(len(data.rstrip(bytes(1))) or len(data))  # not in what is held ahead

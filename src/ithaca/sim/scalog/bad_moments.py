@@ -89,8 +89,7 @@ def _marked(disk: "SimDisk") -> "list[tuple[str, list[int]]]":
 
 
 def _marks(disk: "SimDisk", path: str) -> list[int]:
-    file = disk.open(path, writable=False)
-    data = memoryview(file.read(0, file.size()))
+    data = memoryview(disk.content(path))
     marks: list[int] = []
     offset, lsn = 0, None
     try:
