@@ -1,6 +1,8 @@
 """A range read as tasks of Spark read it, in chunks, and recorded."""
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from random import Random
 
 from msgspec import structs
@@ -8,16 +10,29 @@ from msgspec import structs
 from ithaca.client.scan import AwaitedScan
 from ithaca.model.interface.awaited import ClusterLog
 from ithaca.model.records import Record
+from ithaca.runtime import machine
+from ithaca.sim.configuration import Configuration
+from ithaca.sim.neighbours import Neighbours
 from ithaca.sim.recorder import Recorder
 from ithaca.wire.positioned import PositionedRows
 
 CHUNK_BYTES = (1, 500, 1 << 20)
+_FILES_END_CHANCE = 0.08
+_LOOKS_MAX = 40
+"""How often a scan looks at files, at most, where they end."""
 
 
 async def recorded_scan(
-    recorder: Recorder, random: Random, log: ClusterLog, begun: Callable[[int, int, int], Awaitable[AwaitedScan]]
+    recorder: Recorder,
+    random: Random,
+    log: ClusterLog,
+    begun: Callable[[int, int, int], Awaitable[AwaitedScan]],
+    *,
+    pauses_s: Sequence[float] = (),
 ) -> None:
-    """Scan from the first position up to somewhere; `begun(start, stop, chunk_bytes)` begins one."""
+    """Scan from the first position up to somewhere; `begun(start, stop, chunk_bytes)` begins one. Behind each chunk one
+    of the pauses is made, if there are any.
+    """
     start, tail = await recorder.first(log.first()), await recorder.tail(log.tail())
     stop, inv = random.randint(start, tail), recorder.now_ns()
     found: list[Record] = []
@@ -25,9 +40,25 @@ async def recorded_scan(
     try:
         while chunk := scan.read_local() or await scan.next():
             found += [record for stretch in chunk for record in records_of(stretch)]
+            if pauses_s:
+                await asyncio.sleep(random.choice(pauses_s))
     finally:
         await scan.close()
     recorder.ranged(inv, start, stop, None, found)
+
+
+def with_files_that_end(configuration: Configuration) -> Configuration:
+    """The same, or with files that a scan cannot read to their end. Drawn apart from the rest."""
+    random = Random(f"files that end of {configuration.seed}")
+    return replace(configuration, files_end=random.random() < _FILES_END_CHANCE)
+
+
+def limit_looks(configuration: Configuration, start: int, stop: int) -> None:
+    """Where files end: the next scan of files looks at them so often, and then cannot any more."""
+    if configuration.files_end:
+        disk = machine.current().local_disk()
+        assert isinstance(disk, Neighbours)
+        disk.looks_left = Random(f"{configuration.seed} {start} {stop}").randint(1, _LOOKS_MAX)
 
 
 def records_of(stretch: PositionedRows) -> list[Record]:

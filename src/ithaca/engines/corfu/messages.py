@@ -23,6 +23,8 @@ are.
 | 190 | HighestIs | back | | |
 | 191 | TakeRow | client → sequencer | Tokens, TailReply, NotReady | |
 | 192 | GetSession | client → leader | SessionsAre | |
+| 193 | LocateRows | client → unit | RowLocations | |
+| 194 | RowLocations | back | | |
 """
 
 from collections.abc import Sequence
@@ -93,6 +95,7 @@ UNIT_CALLS = (
     calls.GetTrims,
     calls.TakeTrims,
     calls.GetHighest,
+    calls.LocateRows,
 )
 SEQUENCER_CALLS = (calls.TakeTokens, calls.Fence, calls.GetTail, calls.TakeRow)
 
@@ -132,6 +135,8 @@ register(
         190: calls.HighestIs,
         191: calls.TakeRow,
         192: commands.GetSession,
+        193: calls.LocateRows,
+        194: calls.RowLocations,
     },
     for_servers=(Renew,),
     administrative={

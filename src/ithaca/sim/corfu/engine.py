@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from random import Random
 
+from ithaca.client.scan import AwaitedScan
 from ithaca.engines.corfu.client.log import CorfuLog
 from ithaca.engines.corfu.name import NAME
 from ithaca.model.engine import EngineName
@@ -24,7 +25,7 @@ from ithaca.sim.corfu.witness import Witness
 from ithaca.sim.disk import SimDisk
 from ithaca.sim.engine import Client, Condition, Group, Inject, SimulatedEngine, Simulation
 from ithaca.sim.host import Host
-from ithaca.sim.scanning import recorded_scan
+from ithaca.sim.scanning import limit_looks, recorded_scan
 from ithaca.sim.world import World
 
 _OF_OTHERS = ("flip", "add-shard", "finalize")
@@ -73,9 +74,14 @@ class CorfuSimulation(Simulation):
 
     async def scan(self, random: Random, log: ClusterLog) -> None:
         assert isinstance(log, CorfuLog)
-        await recorded_scan(
-            self._world.recorder, random, log, lambda start, stop, size: log.scan(start, stop, chunk_bytes=size)
-        )
+
+        async def begun(start: int, stop: int, chunk_bytes: int) -> AwaitedScan:
+            limit_looks(self._world.configuration, start, stop)
+            scan = await log.scan(start, stop, chunk_bytes=chunk_bytes, local=random.random() < 0.8)
+            self._world.count("scan of files" if scan.is_local else "scan of streams")
+            return scan
+
+        await recorded_scan(self._world.recorder, random, log, begun, pauses_s=(0, 0.01))
 
     # What it is like
 

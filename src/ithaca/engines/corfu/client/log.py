@@ -8,6 +8,7 @@ from ithaca.client.consuming.cluster import ClusterConsumers
 from ithaca.client.deadline import Deadline
 from ithaca.client.fetched import Bounds, Fetched, FetchingLog, trimmed
 from ithaca.client.intake import Slot
+from ithaca.client.scan import AwaitedScan
 from ithaca.client.settings import ClientSettings
 from ithaca.engines.corfu.client.admin import CorfuAdmin
 from ithaca.engines.corfu.client.driving import Driver, first_knowledge
@@ -15,6 +16,7 @@ from ithaca.engines.corfu.client.gathering import Gathered
 from ithaca.engines.corfu.client.links import Links
 from ithaca.engines.corfu.client.placing import Placer, checked_row
 from ithaca.engines.corfu.client.rows import RowReader
+from ithaca.engines.corfu.client.scan import CorfuScan
 from ithaca.engines.corfu.client.session import CorfuSession
 from ithaca.engines.corfu.client.writers import Writers
 from ithaca.engines.corfu.sequencing.commands import Void
@@ -37,7 +39,7 @@ from ithaca.model.errors import (
     unknown_copy,
 )
 from ithaca.model.interface import ClusterStatus
-from ithaca.model.records import Durability, Keys, Receipt, Record, Values
+from ithaca.model.records import Durability, KeyFilter, Keys, Receipt, Record, Values
 from ithaca.model.units import Duration, optional_seconds
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Message
@@ -176,6 +178,21 @@ class CorfuLog(ClusterConsumers, FetchingLog):
             else:
                 high_row, wanted = middle, wanted if found is None else found[0]
         return max(self._driver.knowledge.first, first_position(wanted))  # what is gone meanwhile was said, too
+
+    async def scan(
+        self,
+        start: int,
+        stop: int,
+        *,
+        where: KeyFilter | None = None,
+        shards: frozenset[int] | None = None,
+        chunk_bytes: int,
+        local: bool = True,
+    ) -> AwaitedScan:
+        self.check()
+        scan = CorfuScan(self, self._driver, start, stop, where=where, shards=shards, chunk_bytes=chunk_bytes)
+        await scan.begin(local=local)
+        return scan
 
     def _check_left(self, position: int) -> None:
         first = self._driver.knowledge.first

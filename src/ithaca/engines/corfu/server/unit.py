@@ -6,8 +6,17 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from ithaca.engines.corfu.messages import GetIdentity, IdentityIs, Renew, heard_call, said_answer
-from ithaca.engines.corfu.sequencing.calls import GetProjection, RowHolds, RowWritten
-from ithaca.engines.corfu.sequencing.unit import Asked, Persist, Reply, ReplyHeld, Synced, Unit, UnitEffect
+from ithaca.engines.corfu.sequencing.calls import GetProjection, LocateRows, RowHolds, RowLocations, RowWritten
+from ithaca.engines.corfu.sequencing.unit import (
+    Asked,
+    Persist,
+    Reply,
+    ReplyHeld,
+    ReplyLocated,
+    Synced,
+    Unit,
+    UnitEffect,
+)
 from ithaca.engines.corfu.server.metrics import UNIT, UNIT_COUNTS, StatusMetrics, registry_of
 from ithaca.engines.corfu.server.unit_disk import UnitDisk
 from ithaca.engines.corfu.storage.unit_store import META, UnitStore, clear, create
@@ -155,6 +164,15 @@ class UnitServer(LivingServer, Peer):
                     self._sent_bytes += 0 if entry.batch is None else entry.batch.total_bytes
                     held = RowHolds(entry, self._unit.state.trims.first)
                     caller.connection.answer(caller.request, *said_answer(held))
+                case ReplyLocated(caller, call, up_to):
+                    caller.connection.answer(caller.request, self._locations(self._store, call, up_to))
+
+    def _locations(self, store: UnitStore, call: LocateRows, up_to: int) -> RowLocations:
+        first = store.state.trims.first
+        if call.machine != machine.machine_name():
+            return RowLocations(up_to, first)
+        rows, lsns = store.located(call.start, up_to, call.step)
+        return RowLocations(up_to, first, *machine.place_of(store.lane.directory), tuple(rows), tuple(lsns))
 
     # What others learn of this server
 
