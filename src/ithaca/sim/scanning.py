@@ -28,13 +28,15 @@ async def recorded_scan(
     log: ClusterLog,
     begun: Callable[[int, int, int], Awaitable[AwaitedScan]],
     *,
+    to_tail: bool = False,
     pauses_s: Sequence[float] = (),
 ) -> None:
-    """Scan from the first position up to somewhere; `begun(start, stop, chunk_bytes)` begins one. Behind each chunk one
-    of the pauses is made, if there are any.
+    """Scan from the first position up to somewhere, or to the tail; `begun(start, stop, chunk_bytes)` begins one.
+
+    Behind each chunk one of the pauses is made, if there are any.
     """
     start, tail = await recorder.first(log.first()), await recorder.tail(log.tail())
-    stop, inv = random.randint(start, tail), recorder.now_ns()
+    stop, inv = tail if to_tail else random.randint(start, tail), recorder.now_ns()
     found: list[Record] = []
     scan = await begun(start, stop, random.choice(CHUNK_BYTES))
     try:

@@ -81,7 +81,7 @@ class CorfuSimulation(Simulation):
             self._world.count("scan of files" if scan.is_local else "scan of streams")
             return scan
 
-        await recorded_scan(self._world.recorder, random, log, begun, pauses_s=(0, 0.01))
+        await recorded_scan(self._world.recorder, random, log, begun, to_tail=random.random() < 0.5, pauses_s=(0, 0.01))
 
     # What it is like
 
