@@ -10,7 +10,7 @@ import pytest
 
 import ithaca
 from ithaca.engines.corfu.sequencing.limits import ROW_POSITIONS
-from ithaca.engines.tasks import Scan
+from ithaca.engines.tasks import Scan, extents_of
 from ithaca.model.limits import SEGMENT_BYTES_MIN
 from ithaca.model.records import KeyFilter
 from ithaca.testing import Cluster
@@ -103,6 +103,25 @@ def test_filters_and_shards_are_chosen_from_files_as_well(cluster: Cluster) -> N
         with scan_of(cluster, 1, end, shards=frozenset({1}), local=local) as scan:
             assert taken(scan) == [each for each in wanted if each[2] == 1]
             assert scan.is_local is local
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_records_are_counted_in_files_as_over_the_network(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, elsewhere: bool
+) -> None:
+    wanted = told(cluster)
+    if elsewhere:
+        monkeypatch.setattr(f"{SCAN}.machine_name", lambda: "another")
+    with ithaca.connect(cluster.bootstrap) as log:
+        extents = extents_of(log)
+        assert extents is not None
+        found = extents(5, log.tail(), records_max=300)
+        assert [each.records for each in found] == [300] * 6 + [ROWS * BATCHES - 4 - 1800]
+        for extent in found:
+            assert extent.records == sum(extent.start <= each[0] < extent.stop for each in wanted)
+        assert extents(5, log.tail(), records_max=300, count_max=2) == found[:2]
+        (of_one,) = extents(1, log.tail(), records_max=1 << 20, shards=frozenset({1}))
+        assert of_one.records == sum(each[2] == 1 for each in wanted)
 
 
 def test_what_is_appended_later_is_not_seen_and_disturbs_nobody(cluster: Cluster) -> None:

@@ -1,9 +1,10 @@
 """A range of the log in chunks, from the files of units on this machine as far as they have it, else row by row."""
 
 import logging
+from collections.abc import AsyncIterator
 
 from ithaca.client.fetched import FetchingLog
-from ithaca.client.scan import FilesScan
+from ithaca.client.scan import AwaitedScan, FilesScan
 from ithaca.engines.corfu.client.driving import Driver
 from ithaca.engines.corfu.client.local_rows import LocalRows
 from ithaca.engines.corfu.sequencing.flows.locating import located
@@ -12,6 +13,7 @@ from ithaca.model.errors import IthacaError
 from ithaca.model.interface.awaited import Records
 from ithaca.model.records import KeyFilter
 from ithaca.runtime.machine import machine_name, place_of
+from ithaca.wire.positioned import PositionedBatch
 
 _log = logging.getLogger("ithaca.scan")
 
@@ -61,3 +63,10 @@ class CorfuScan(FilesScan):
         except (IthacaError, OSError) as error:
             _log.debug("rows cannot be read from files: %s", error)
             return None
+
+
+async def batches_of(scan: AwaitedScan) -> AsyncIterator[PositionedBatch]:
+    """The pieces of a scan that has no filter, one after the other."""
+    while chunk := scan.read_local() or await scan.next():
+        for batch, low, high, positions, shard in chunk:
+            yield PositionedBatch(batch, int(positions[0]) - low, shard, low, high)
