@@ -13,7 +13,7 @@ from ithaca.spark.batch_reader import TableReader
 from ithaca.testing import Cluster
 
 RECORDS = 200
-PARTS = 3
+PARTS = 4
 
 
 @pytest.fixture(scope="module")
