@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import ithaca
+from ithaca.engines.corfu.client.local_rows import LocalRows
 from ithaca.engines.corfu.sequencing.limits import ROW_POSITIONS
 from ithaca.engines.tasks import Scan, extents_of
 from ithaca.model.limits import SEGMENT_BYTES_MIN
@@ -79,7 +80,15 @@ def scan_of(cluster: Cluster, start: int, stop: int, **options: Any) -> Scan:
 
 
 @pytest.mark.parametrize("local", [True, False])
-def test_files_have_what_the_network_has(cluster: Cluster, local: bool) -> None:
+def test_files_have_what_the_network_has(cluster: Cluster, local: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[LocalRows] = []
+
+    class Kept(LocalRows):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            kept.append(self)
+
+    monkeypatch.setattr(f"{SCAN}.LocalRows", Kept)
     wanted, end = told(cluster), tail(cluster)
     assert len(wanted) == ROWS * BATCHES
     assert len(segments(cluster)) > 8, "lanes have several"
@@ -89,6 +98,8 @@ def test_files_have_what_the_network_has(cluster: Cluster, local: bool) -> None:
             assert scan.is_local is local
             assert taken(scan) == [each for each in wanted if start <= each[0] < stop]
             assert scan.is_local is local
+    assert len(kept) == (6 if local else 0)
+    assert [len(each._open) for each in kept] == [0] * len(kept), "lanes that were read to their end are let go"
 
 
 def test_filters_and_shards_are_chosen_from_files_as_well(cluster: Cluster) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ithaca.client.lane_files import LaneFiles
-from ithaca.engines.corfu.sequencing.flows.locating import LaneRows, LocatedRows
+from ithaca.engines.corfu.sequencing.flows.locating import LocatedRows
 from ithaca.engines.corfu.sequencing.rows import first_position
 from ithaca.engines.corfu.storage.unit_store import LANE_ID
 from ithaca.model.errors import Corrupt, IthacaError, Unavailable
@@ -26,9 +26,10 @@ _AHEAD_READS = 8
 class _Lane:
     """The rows of one set in the lane of a unit, asked for in order."""
 
-    def __init__(self, lane: LaneRows) -> None:
-        self._files = LaneFiles(lane.place[0], LANE_ID, max(lane.lsns) + 1)
-        self._last = lane.rows[-1]
+    def __init__(self, directory: str, stop_lsn: int, last: int) -> None:
+        """`last` is its last row in the range, and none of them begins at this LSN or behind it."""
+        self._files = LaneFiles(directory, LANE_ID, stop_lsn)
+        self.last = last
         self._cursor: Cursor | None = None
         self._ahead: dict[int, Batch] = {}
         self._ahead_bytes = 0
@@ -52,7 +53,7 @@ class _Lane:
         if self._cursor is None or self._cursor.lsn != lsn:
             self._cursor = Cursor(self._files, lsn, with_places=True)
         for placed, batch in _placed(self._cursor.read(self._files.length, bytes_max=bytes_max)):
-            if row <= placed <= self._last:
+            if row <= placed <= self.last:
                 self._ahead[placed] = batch
                 self._ahead_bytes += batch.total_bytes
 
@@ -84,7 +85,9 @@ class LocalRows:
         self._up_to = min(stop, max(position, first_position(found.up_to)))
         self._where = where
         chosen = [(shard, lane) for shard, lane in found.lanes if lane.rows and (shards is None or shard in shards)]
-        self._lanes = [(shard, _Lane(lane)) for shard, lane in chosen]
+        self._lanes = [(shard, lane.place[0], max(lane.lsns) + 1, lane.rows[-1]) for shard, lane in chosen]
+        self._open: dict[int, _Lane] = {}
+        """Those that are being read, by their numbers: from their first row to the last."""
         parts = [
             np.array([lane.rows, lane.lsns, [number] * len(lane.rows)], np.int64)
             for number, (_, lane) in enumerate(chosen)
@@ -117,8 +120,11 @@ class LocalRows:
     def _next(self, bytes_max: int) -> PositionedRows | None:
         """The records of the next row; None if none of them is wanted."""
         row, lsn, number = self._rows[:, self._at].tolist()
-        shard, lane = self._lanes[number]
-        batch = lane.batch_of(row, lsn, max(READ_LANE_BYTES_MIN, bytes_max // len(self._lanes)))
+        shard, *where = self._lanes[number]
+        lane = self._open.get(number) or self._open.setdefault(number, _Lane(*where))
+        batch = lane.batch_of(row, lsn, max(READ_LANE_BYTES_MIN, bytes_max // len(self._open)))
+        if row == lane.last:
+            del self._open[number]
         position = first_position(row)
         stretch: PositionedRows | None = None
         if batch.kind == DATA:

@@ -12,11 +12,20 @@ import msgspec
 from msgspec import Meta
 
 from ithaca.engines.corfu.sequencing.entries import Entry
-from ithaca.engines.corfu.sequencing.limits import LOCATED_ROWS_MAX, MISSING_ROWS_MAX, TOKENS_MAX, UNIT_TRIMS_MAX
+from ithaca.engines.corfu.sequencing.limits import (
+    LOCATED_ROWS_MAX,
+    MISSING_ROWS_MAX,
+    TOKENS_MAX,
+    UNIT_TRIMS_MAX,
+    UNITS_MAX,
+)
 from ithaca.engines.corfu.sequencing.placed import PlacedBatch
 from ithaca.engines.corfu.sequencing.projection import Natural, Projection, RowNumber
 from ithaca.model.limits import MACHINE_NAME_BYTES_MAX
 from ithaca.model.view import Address
+
+Step = Annotated[int, Meta(ge=1, le=UNITS_MAX)]
+"""From a row of a set to the next one: as many as there are sets."""
 
 
 class Call(msgspec.Struct, frozen=True, array_like=True):
@@ -77,7 +86,7 @@ class ListMissing(Call, frozen=True, array_like=True):
     epoch: Natural
     start: RowNumber
     stop: RowNumber
-    step: Annotated[int, Meta(ge=1)]
+    step: Step
 
 
 class LocateRows(Call, frozen=True, array_like=True):
@@ -87,7 +96,7 @@ class LocateRows(Call, frozen=True, array_like=True):
     machine: Annotated[str, Meta(min_length=1, max_length=MACHINE_NAME_BYTES_MAX)]
     start: RowNumber
     stop: RowNumber
-    step: Annotated[int, Meta(ge=1)]
+    step: Step
 
 
 class GetSessionTail(Call, frozen=True, array_like=True):
