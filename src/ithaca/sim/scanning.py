@@ -1,7 +1,6 @@
 """A range read as tasks of Spark read it, in chunks, and recorded."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from random import Random
 
@@ -23,27 +22,16 @@ _LOOKS_MAX = 40
 
 
 async def recorded_scan(
-    recorder: Recorder,
-    random: Random,
-    log: ClusterLog,
-    begun: Callable[[int, int, int], Awaitable[AwaitedScan]],
-    *,
-    to_tail: bool = False,
-    pauses_s: Sequence[float] = (),
+    recorder: Recorder, random: Random, log: ClusterLog, begun: Callable[[int, int, int], Awaitable[AwaitedScan]]
 ) -> None:
-    """Scan from the first position up to somewhere, or to the tail; `begun(start, stop, chunk_bytes)` begins one.
-
-    Behind each chunk one of the pauses is made, if there are any.
-    """
+    """Scan from the first position up to somewhere; `begun(start, stop, chunk_bytes)` begins one."""
     start, tail = await recorder.first(log.first()), await recorder.tail(log.tail())
-    stop, inv = tail if to_tail else random.randint(start, tail), recorder.now_ns()
+    stop, inv = random.randint(start, tail), recorder.now_ns()
     found: list[Record] = []
     scan = await begun(start, stop, random.choice(CHUNK_BYTES))
     try:
         while chunk := scan.read_local() or await scan.next():
             found += [record for stretch in chunk for record in records_of(stretch)]
-            if pauses_s:
-                await asyncio.sleep(random.choice(pauses_s))
     finally:
         await scan.close()
     recorder.ranged(inv, start, stop, None, found)

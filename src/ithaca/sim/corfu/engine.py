@@ -4,8 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from random import Random
 
-from ithaca.client.scan import AwaitedScan
-from ithaca.engines.corfu.client.log import CorfuLog
 from ithaca.engines.corfu.name import NAME
 from ithaca.model.engine import EngineName
 from ithaca.model.interface.awaited import ClusterLog
@@ -21,11 +19,11 @@ from ithaca.sim.corfu.paths import PATHS
 from ithaca.sim.corfu.placer import Placer
 from ithaca.sim.corfu.row_times import RowTimes
 from ithaca.sim.corfu.rows import AllRows
+from ithaca.sim.corfu.scanning import Scanner, scan
 from ithaca.sim.corfu.witness import Witness
 from ithaca.sim.disk import SimDisk
 from ithaca.sim.engine import Client, Condition, Group, Inject, SimulatedEngine, Simulation
 from ithaca.sim.host import Host
-from ithaca.sim.scanning import limit_looks, recorded_scan
 from ithaca.sim.world import World
 
 _OF_OTHERS = ("flip", "add-shard", "finalize")
@@ -67,21 +65,14 @@ class CorfuSimulation(Simulation):
         configuration = self._world.configuration
         reconfigurers = self._reconfigurers if RECONFIGURE in configuration.faults else []
         placers = [Placer(self._world, number) for number in range(2)] if configuration.seed % 3 == 0 else []
-        return [*reconfigurers, *placers]
+        scanners = [Scanner(self._world, number) for number in range(4)] if configuration.seed % 2 else []
+        return [*reconfigurers, *placers, *scanners]
 
     def faults(self) -> Mapping[str, Inject]:
         return CorfuFaults(self._world, self._reconfigurers).kinds()
 
     async def scan(self, random: Random, log: ClusterLog) -> None:
-        assert isinstance(log, CorfuLog)
-
-        async def begun(start: int, stop: int, chunk_bytes: int) -> AwaitedScan:
-            limit_looks(self._world.configuration, start, stop)
-            scan = await log.scan(start, stop, chunk_bytes=chunk_bytes, local=random.random() < 0.8)
-            self._world.count("scan of files" if scan.is_local else "scan of streams")
-            return scan
-
-        await recorded_scan(self._world.recorder, random, log, begun, to_tail=random.random() < 0.5, pauses_s=(0, 0.01))
+        await scan(self._world, random, log)
 
     # What it is like
 
