@@ -65,14 +65,15 @@ class CorfuSimulation(Simulation):
         configuration = self._world.configuration
         reconfigurers = self._reconfigurers if RECONFIGURE in configuration.faults else []
         placers = [Placer(self._world, number) for number in range(2)] if configuration.seed % 3 == 0 else []
-        scanners = [Scanner(self._world, number) for number in range(4)] if configuration.seed % 2 else []
+        judge = self._invariants.scanned
+        scanners = [Scanner(self._world, number, judge) for number in range(4)] if configuration.seed % 2 else []
         return [*reconfigurers, *placers, *scanners]
 
     def faults(self) -> Mapping[str, Inject]:
         return CorfuFaults(self._world, self._reconfigurers).kinds()
 
     async def scan(self, random: Random, log: ClusterLog) -> None:
-        await scan(self._world, random, log)
+        await scan(self._world, random, log, self._invariants.scanned)
 
     # What it is like
 
