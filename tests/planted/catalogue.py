@@ -9,6 +9,7 @@ from tests.planted.consumers import CONSUMERS
 from tests.planted.corfu import CORFU
 from tests.planted.corfu_changes import CORFU_CHANGES
 from tests.planted.corfu_flows import CORFU_FLOWS
+from tests.planted.corfu_scans import CORFU_SCANS
 from tests.planted.descriptors import DESCRIPTORS
 from tests.planted.groups import GROUPS
 from tests.planted.lanes import LANES
@@ -33,6 +34,7 @@ BUGS: tuple[Bug, ...] = (
     *CORFU,
     *CORFU_FLOWS,
     *CORFU_CHANGES,
+    *CORFU_SCANS,
     *BELFAST,
     *CONSUMERS,
     *GROUPS,

@@ -94,8 +94,10 @@ class FilesRange(Protocol):
 class FilesScan(AwaitedScan):
     """Files of servers on this machine as long as they can be read, and what is left from the servers."""
 
-    def __init__(self, start: int, chunk_bytes: int) -> None:
+    def __init__(self, start: int, chunk_bytes: int, shards: frozenset[int] | None = None) -> None:
+        """`shards`: those that what servers give is confined to, unless `_records` is."""
         self.position = start
+        self._shards = shards
         self._chunk_bytes = chunk_bytes
         self._local: FilesRange | None = None
         self._streamed: RangeScan | None = None
@@ -136,7 +138,7 @@ class FilesScan(AwaitedScan):
         return chunk
 
     def _stream(self) -> RangeScan:
-        self._streamed = RangeScan(self._records(), self.position, None, self._chunk_bytes)
+        self._streamed = RangeScan(self._records(), self.position, self._shards, self._chunk_bytes)
         return self._streamed
 
     async def close(self) -> None:

@@ -117,7 +117,7 @@ class Configuration:
     pool: int = 0
     """Spares that wait to become replicas."""
     files_end: bool = False
-    """Whether scans lose the files that they read (`sim.scalog.scanning`)."""
+    """Whether scans lose the files that they read (`sim.scanning`)."""
     edge_readers: int = 0
     """Readers that ask at both ends of the log (`sim.clients.edge_reader`)."""
     publishers: int = 0

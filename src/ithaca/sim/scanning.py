@@ -1,6 +1,7 @@
 """A range read as tasks of Spark read it, in chunks, and recorded."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from random import Random
 
 from msgspec import structs
@@ -8,10 +9,16 @@ from msgspec import structs
 from ithaca.client.scan import AwaitedScan
 from ithaca.model.interface.awaited import ClusterLog
 from ithaca.model.records import Record
+from ithaca.runtime import machine
+from ithaca.sim.configuration import Configuration
+from ithaca.sim.neighbours import Neighbours
 from ithaca.sim.recorder import Recorder
 from ithaca.wire.positioned import PositionedRows
 
 CHUNK_BYTES = (1, 500, 1 << 20)
+_FILES_END_CHANCE = 0.08
+_LOOKS_MAX = 40
+"""How often a scan looks at files, at most, where they end."""
 
 
 async def recorded_scan(
@@ -28,6 +35,20 @@ async def recorded_scan(
     finally:
         await scan.close()
     recorder.ranged(inv, start, stop, None, found)
+
+
+def with_files_that_end(configuration: Configuration) -> Configuration:
+    """The same, or with files that a scan cannot read to their end. Drawn apart from the rest."""
+    random = Random(f"files that end of {configuration.seed}")
+    return replace(configuration, files_end=random.random() < _FILES_END_CHANCE)
+
+
+def limit_looks(configuration: Configuration, start: int, stop: int) -> None:
+    """Where files end: the next scan of files looks at them so often, and then cannot any more."""
+    if configuration.files_end:
+        disk = machine.current().local_disk()
+        assert isinstance(disk, Neighbours)
+        disk.looks_left = Random(f"{configuration.seed} {start} {stop}").randint(1, _LOOKS_MAX)
 
 
 def records_of(stretch: PositionedRows) -> list[Record]:

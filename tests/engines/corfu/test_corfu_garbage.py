@@ -17,6 +17,7 @@ from ithaca.engines.corfu.sequencing.calls import (
     Fence,
     GetTail,
     Install,
+    LocateRows,
     Read,
     Seal,
     TakeRow,
@@ -25,7 +26,7 @@ from ithaca.engines.corfu.sequencing.calls import (
     Want,
 )
 from ithaca.engines.corfu.sequencing.commands import TrimLog
-from ithaca.engines.corfu.sequencing.limits import ROW_MAX
+from ithaca.engines.corfu.sequencing.limits import ROW_MAX, UNITS_MAX
 from ithaca.model.addresses import parse_address
 from ithaca.model.view import Address
 from ithaca.protocol.codec import encode_message, known_types
@@ -33,6 +34,7 @@ from ithaca.protocol.failures import error_of
 from ithaca.protocol.greeting import FEATURES, VERSION_MAX, VERSION_MIN, Failure, GetStatus, Hello, StatusIs
 from ithaca.runtime.connection import OnlyAnswers
 from ithaca.runtime.dialling import dial
+from ithaca.runtime.machine import machine_name
 from ithaca.testing import Cluster
 from ithaca.wire.build import build
 from ithaca.wire.frame import Frame, encode
@@ -70,6 +72,7 @@ def nonsense() -> Iterator[bytes]:
             WriteRow(epoch, 0, 1),
             WriteRow(epoch, ROW_MAX, 1),
             Read(epoch, ROW_MAX),
+            LocateRows(epoch, "a machine", 0, ROW_MAX, 1),
             Install(epoch, uuid4()),
             TakeTokens(epoch, (Want(1, 1, -1),)),
             TakeRow(epoch, ROW_MAX),
@@ -79,6 +82,8 @@ def nonsense() -> Iterator[bytes]:
             yield framed(message, BATCH if isinstance(message, WriteRow) else b"")
     for payload in payloads():
         yield framed(WriteRow(1, 1, 1), payload)
+    yield framed(LocateRows(1, "a machine", ROW_MAX, 0, UNITS_MAX))
+    yield framed(LocateRows(1, machine_name(), 0, ROW_MAX, 1))
     yield framed(Seal(STALE, uuid4()))
     yield framed(TrimRows(STALE, 0, 1 << 30))
     yield framed(Decide(TrimLog(STALE, 1 << 50)))

@@ -15,18 +15,26 @@ from ithaca.bench.children import Child, start_child
 from ithaca.bench.cluster.loopback import Loopback, receive_bytes, receive_records, round_trips
 from ithaca.bench.measure import Budget, Latency, Sample, repeat
 from ithaca.bench.place import SEED
+from ithaca.engines.tasks import Scan
 from ithaca.model.errors import EmptyPosition, Unavailable
 from ithaca.model.interface import ClusterLog, Records
+from ithaca.model.limits import MIB
 
 Way = Literal[
     "subscribe, batches",
     "subscribe, records",
     "read_range",
     "read",
+    "scan, files",
+    "scan, sockets",
     "loopback, bytes",
     "loopback, records",
     "round trip",
 ]
+
+
+SCAN_CHUNK_BYTES = 4 * MIB
+"""Of a scan, as tasks of Spark have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +82,10 @@ def read(parent: Connection, bootstrap: str) -> None:
     with ithaca.connect(bootstrap) as log:
         while True:
             way, reading = parent.recv()
-            parent.send(_read(log, way, reading))
+            parent.send(_read(log, bootstrap, way, reading))
 
 
-def _read(log: ClusterLog, way: Way, reading: Reading) -> Sample:
+def _read(log: ClusterLog, bootstrap: str, way: Way, reading: Reading) -> Sample:
     match way:
         case "subscribe, batches":
             with log.subscribe(reading.start) as records:
@@ -90,6 +98,10 @@ def _read(log: ClusterLog, way: Way, reading: Reading) -> Sample:
                 return _records(records, reading)
         case "read":
             return _points(log, reading)
+        case "scan, files":
+            return _scanned(bootstrap, reading, local=True)
+        case "scan, sockets":
+            return _scanned(bootstrap, reading, local=False)
         case "loopback, bytes":
             return receive_bytes(reading.loopback)
         case "loopback, records":
@@ -122,6 +134,21 @@ def _records(records: Records, reading: Reading) -> Sample:
         then, now = now, time.perf_counter()
         durations.append(now - then)
     return _sample(records, total, now - started, durations, reading)
+
+
+def _scanned(bootstrap: str, reading: Reading, *, local: bool) -> Sample:
+    """As a task of Spark reads, with a handle of its own: nothing is decoded. One chunk after the other is timed."""
+    durations: list[float] = []
+    count = 0
+    started = now = time.perf_counter()
+    with Scan(bootstrap, reading.start, reading.stop, chunk_bytes=SCAN_CHUNK_BYTES, local=local) as scan:
+        for chunk in scan:
+            count += sum(len(stretch.positions) for stretch in chunk)
+            then, now = now, time.perf_counter()
+            durations.append(now - then)
+        if scan.is_local is not local or count != reading.records:
+            raise Unavailable(f"{count} of {reading.records} records were scanned, from files: {scan.is_local}")
+    return Sample(count, count * reading.record_bytes, now - started, Latency.of(durations))
 
 
 def _sample(records: Records, count: int, seconds: float, durations: list[float], reading: Reading) -> Sample:

@@ -18,7 +18,9 @@ from ithaca.model.limits import MIB
 
 UNITS = 2
 FILL_WINDOW = 8
-WAYS: tuple[Way, ...] = ("loopback, records", "read", "read_range", "subscribe, batches")
+FILES: Way = "scan, files"
+SOCKETS: Way = "scan, sockets"
+WAYS: tuple[Way, ...] = ("loopback, records", "read", "read_range", "subscribe, batches", SOCKETS, FILES)
 
 
 def shapes(sets: int) -> dict[str, Shape]:
@@ -84,8 +86,8 @@ class ScanSettings:
 
 
 def run_scans(parent: Path, settings: ScanSettings, progress: Progress) -> dict[str, Any]:
-    """Single records, whole ranges and subscriptions, of both: everything is complete and in the page cache (Figure
-    7)."""
+    """Single records, whole ranges, subscriptions and scans, of both: everything is complete and in the page cache
+    (Figure 7)."""
     with workspace(parent) as directory, ExitStack() as stack:
         setting = asdict(settings) | surroundings(directory)
         clusters = stack.enter_context(running_clusters(directory, shapes(1), progress))
@@ -104,6 +106,8 @@ def run_scans(parent: Path, settings: ScanSettings, progress: Progress) -> dict[
         peer = f"scalog: {way}"
         share = ratios(samples[f"corfu: {way}"], samples[peer], with_latency=way == "read")
         found[f"corfu: {way}"]["ratios"] = {"to": peer, **share}
+    files = ratios(samples[f"corfu: {FILES}"], samples[f"corfu: {SOCKETS}"], with_latency=False)
+    found[f"corfu: {FILES}"]["to_sockets"] = files
     return {"bench": "corfu read", "contenders": found, "settings": setting}
 
 

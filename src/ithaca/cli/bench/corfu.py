@@ -81,7 +81,7 @@ def read(
     plot: PlotOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Single records, whole ranges and subscriptions, in turns with scalog."""
+    """Single records, whole ranges, subscriptions, and scans of files and through sockets, in turns with scalog."""
     from ithaca.bench.corfu.beside import ScanSettings, run_scans
 
     settings = ScanSettings(byte_count, record_bytes, batch, seconds, rounds)

@@ -23,7 +23,9 @@ are.
 | 190 | HighestIs | back | | |
 | 191 | TakeRow | client → sequencer | Tokens, TailReply, NotReady | |
 | 192 | GetSession | client → leader | SessionsAre | |
-| 193 | AwaitRow | client → unit | as Read, or later | |
+| 193 | LocateRows | client → unit | RowLocations | |
+| 194 | RowLocations | back | | |
+| 195 | AwaitRow | client → unit | as Read, or later | |
 """
 
 from collections.abc import Sequence
@@ -97,6 +99,7 @@ UNIT_CALLS = (
     calls.GetTrims,
     calls.TakeTrims,
     calls.GetHighest,
+    calls.LocateRows,
     calls.AwaitRow,
 )
 SEQUENCER_CALLS = (calls.TakeTokens, calls.Fence, calls.GetTail, calls.TakeRow)
@@ -137,7 +140,9 @@ register(
         190: calls.HighestIs,
         191: calls.TakeRow,
         192: commands.GetSession,
-        193: calls.AwaitRow,
+        193: calls.LocateRows,
+        194: calls.RowLocations,
+        195: calls.AwaitRow,
     },
     for_servers=(Renew,),
     administrative={

@@ -58,7 +58,7 @@ class Reader:
         recorder = self._world.recorder
         while True:
             try:
-                where = _drawn_filter(random) if is_filtered else None
+                where = drawn_filter(random) if is_filtered else None
                 start, inv = await recorder.first(log.first()), recorder.now_ns()
                 async with log.subscribe(start, where=where) as subscription:
                     number = recorder.subscribed(start, text_of(where), inv)
@@ -143,7 +143,7 @@ class Reader:
     async def _read_between(self, random: Random, log: ClusterLog, start: int, stop: int | None) -> None:
         """With a filter or without; to the tail of then, unless a stop is given."""
         recorder = self._world.recorder
-        where = _drawn_filter(random) if random.random() < 0.5 else None
+        where = drawn_filter(random) if random.random() < 0.5 else None
         inv = recorder.now_ns()
         async with log.read_range(start, stop, where=where) as records:
             found = await _all(records, by_batch=random.random() < 0.5)
@@ -193,7 +193,8 @@ def trim_is_seen(world: "World", before: int) -> bool:
     return all(world.simulation.knows_trim(host, before) for host in world.replicas() if host.is_up)
 
 
-def _drawn_filter(random: Random) -> KeyFilter:
+def drawn_filter(random: Random) -> KeyFilter:
+    """By keys that producers use, and others."""
     kind = random.choice(("key", "prefix", "hash"))
     if kind == "key":
         return KeyFilter.equals(random.choice(KEYS))

@@ -5,6 +5,7 @@ from random import Random
 
 from ithaca.sim.configuration import MEMBER_FAULTS, Configuration
 from ithaca.sim.corfu.faults import KINDS
+from ithaca.sim.scanning import with_files_that_end
 
 
 def draw(shared: Configuration) -> Configuration:
@@ -14,6 +15,7 @@ def draw(shared: Configuration) -> Configuration:
         "GRANT_ROWS": random.choice((4, 64, 1 << 16)),
         "BLOCK_ROWS": random.choice((4, 64, 4096)),
         "CHECKPOINT_LANE_BYTES": random.choice((2000, 64 << 20)),
+        "LOCATED_ROWS_MAX": Random(f"located rows of {shared.seed}").choice((3, 4096)),
         "MISSING_ROWS_MAX": random.choice((2, 1024)),
         "SEQUENCER_SESSIONS_MAX": random.choice((3, 65_536, 65_536)),
         "READ_ROWS_MAX": random.choice((1, 4, 16)),
@@ -25,7 +27,7 @@ def draw(shared: Configuration) -> Configuration:
     faults = [kind for kind in shared.faults if kind not in MEMBER_FAULTS]
     if random.random() < 0.5:
         faults += random.sample(KINDS, random.randint(1, len(KINDS)))
-    return replace(
+    drawn = replace(
         shared,
         faults=tuple(sorted(faults)),
         limits=shared.limits | limits,
@@ -37,3 +39,4 @@ def draw(shared: Configuration) -> Configuration:
         order_interval_us=0,
         pool=random.choice((0, 0, 1, 2)),
     )
+    return with_files_that_end(drawn)

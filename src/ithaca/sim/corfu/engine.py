@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from random import Random
 
-from ithaca.engines.corfu.client.log import CorfuLog
 from ithaca.engines.corfu.name import NAME
 from ithaca.model.engine import EngineName
 from ithaca.model.interface.awaited import ClusterLog
@@ -20,11 +19,11 @@ from ithaca.sim.corfu.paths import PATHS
 from ithaca.sim.corfu.placer import Placer
 from ithaca.sim.corfu.row_times import RowTimes
 from ithaca.sim.corfu.rows import AllRows
+from ithaca.sim.corfu.scanning import Scanner, scan
 from ithaca.sim.corfu.witness import Witness
 from ithaca.sim.disk import SimDisk
 from ithaca.sim.engine import Client, Condition, Group, Inject, SimulatedEngine, Simulation
 from ithaca.sim.host import Host
-from ithaca.sim.scanning import recorded_scan
 from ithaca.sim.world import World
 
 _OF_OTHERS = ("flip", "add-shard", "finalize")
@@ -66,16 +65,15 @@ class CorfuSimulation(Simulation):
         configuration = self._world.configuration
         reconfigurers = self._reconfigurers if RECONFIGURE in configuration.faults else []
         placers = [Placer(self._world, number) for number in range(2)] if configuration.seed % 3 == 0 else []
-        return [*reconfigurers, *placers]
+        judge = self._invariants.scanned
+        scanners = [Scanner(self._world, number, judge) for number in range(4)] if configuration.seed % 2 else []
+        return [*reconfigurers, *placers, *scanners]
 
     def faults(self) -> Mapping[str, Inject]:
         return CorfuFaults(self._world, self._reconfigurers).kinds()
 
     async def scan(self, random: Random, log: ClusterLog) -> None:
-        assert isinstance(log, CorfuLog)
-        await recorded_scan(
-            self._world.recorder, random, log, lambda start, stop, size: log.scan(start, stop, chunk_bytes=size)
-        )
+        await scan(self._world, random, log, self._invariants.scanned)
 
     # What it is like
 

@@ -156,6 +156,11 @@ class Invariants:
 
     # What clients were told
 
+    def scanned(self, position: int) -> None:
+        """A scan was given the row at this position."""
+        if self.projection is not None:
+            self._is_complete(self.projection, position, "scanned")
+
     def _told(self) -> None:
         """Only what is complete is acknowledged, or read."""
         recorder, projection = self._world.recorder, self.projection

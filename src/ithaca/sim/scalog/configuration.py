@@ -21,8 +21,8 @@ from ithaca.sim.scalog.bad_moments import with_bad_moments
 from ithaca.sim.scalog.connection_flood import with_flood
 from ithaca.sim.scalog.lane_churn import with_lane_churn
 from ithaca.sim.scalog.lost_runs import with_lost_runs
-from ithaca.sim.scalog.scanning import with_files_that_end
 from ithaca.sim.scalog.storage_trouble import with_storage_trouble
+from ithaca.sim.scanning import with_files_that_end
 
 
 def draw(shared: Configuration) -> Configuration:

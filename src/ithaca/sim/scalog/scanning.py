@@ -1,7 +1,6 @@
 """A range read as tasks of Spark read it: in chunks, from a replica's files where they can be reached."""
 
 import asyncio
-from dataclasses import replace
 from random import Random
 
 from ithaca.client.deadline import Deadline
@@ -10,15 +9,8 @@ from ithaca.engines.scalog.client.log import AsyncClusterLog
 from ithaca.engines.scalog.client.read.scan import AsyncScan
 from ithaca.model.interface.awaited import ClusterLog
 from ithaca.model.records import Record
-from ithaca.runtime import machine
-from ithaca.sim.configuration import Configuration
-from ithaca.sim.neighbours import Neighbours
-from ithaca.sim.scanning import CHUNK_BYTES, records_of
+from ithaca.sim.scanning import CHUNK_BYTES, limit_looks, records_of
 from ithaca.sim.world import World
-
-_CHANCE = 0.08
-_LOOKS_MAX = 40
-"""How often a scan looks at files, at most, where they end."""
 
 
 async def scan(world: World, random: Random, log: ClusterLog) -> None:
@@ -33,7 +25,7 @@ async def scan(world: World, random: Random, log: ClusterLog) -> None:
     inv, is_local = recorder.now_ns(), random.random() < 0.8
     found: list[Record] = []
     for shards in some:
-        _limit_looks(world.configuration, start, stop)
+        limit_looks(world.configuration, start, stop)
         scan = AsyncScan(context, start, stop, shards=shards, chunk_bytes=chunk_bytes)
         try:
             await scan.begin(local=is_local)
@@ -44,18 +36,6 @@ async def scan(world: World, random: Random, log: ClusterLog) -> None:
         finally:
             await scan.close()
     recorder.ranged(inv, start, stop, None, sorted(found, key=lambda record: record.position))
-
-
-def with_files_that_end(configuration: Configuration) -> Configuration:
-    """The same, or with files that a scan cannot read to their end. Drawn apart from the rest."""
-    return replace(configuration, files_end=Random(f"files that end of {configuration.seed}").random() < _CHANCE)
-
-
-def _limit_looks(configuration: Configuration, start: int, stop: int) -> None:
-    if configuration.files_end:
-        disk = machine.current().local_disk()
-        assert isinstance(disk, Neighbours)
-        disk.looks_left = Random(f"{configuration.seed} {start} {stop}").randint(1, _LOOKS_MAX)
 
 
 def _context(log: ClusterLog) -> Context:

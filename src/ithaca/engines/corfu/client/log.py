@@ -6,8 +6,10 @@ from collections.abc import Callable
 from ithaca.client.asking import ask_status
 from ithaca.client.consuming.cluster import ClusterConsumers
 from ithaca.client.deadline import Deadline
+from ithaca.client.extents import Extent, counted_extents
 from ithaca.client.fetched import Bounds, Fetched, FetchingLog, trimmed
 from ithaca.client.intake import Slot
+from ithaca.client.scan import AwaitedScan
 from ithaca.client.settings import ClientSettings
 from ithaca.engines.corfu.client.admin import CorfuAdmin
 from ithaca.engines.corfu.client.driving import Driver, first_knowledge
@@ -15,6 +17,7 @@ from ithaca.engines.corfu.client.gathering import Gathered
 from ithaca.engines.corfu.client.links import Links
 from ithaca.engines.corfu.client.placing import Placer, checked_row
 from ithaca.engines.corfu.client.rows import RowReader
+from ithaca.engines.corfu.client.scan import CorfuScan, batches_of
 from ithaca.engines.corfu.client.session import CorfuSession
 from ithaca.engines.corfu.client.writers import Writers
 from ithaca.engines.corfu.sequencing.commands import Void
@@ -37,7 +40,8 @@ from ithaca.model.errors import (
     unknown_copy,
 )
 from ithaca.model.interface import ClusterStatus
-from ithaca.model.records import Durability, Keys, Receipt, Record, Values
+from ithaca.model.limits import MIB
+from ithaca.model.records import Durability, KeyFilter, Keys, Receipt, Record, Values
 from ithaca.model.units import Duration, optional_seconds
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Message
@@ -47,6 +51,9 @@ from ithaca.runtime.futures import within
 from ithaca.runtime.machine import wall_us
 from ithaca.wire.batch import Batch
 from ithaca.wire.build import build
+
+_COUNTED_BYTES = MIB
+"""What is read at a time where records are counted: the loop stands still meanwhile."""
 
 
 class CorfuLog(ClusterConsumers, FetchingLog):
@@ -176,6 +183,37 @@ class CorfuLog(ClusterConsumers, FetchingLog):
             else:
                 high_row, wanted = middle, wanted if found is None else found[0]
         return max(self._driver.knowledge.first, first_position(wanted))  # what is gone meanwhile was said, too
+
+    async def scan(
+        self,
+        start: int,
+        stop: int,
+        *,
+        where: KeyFilter | None = None,
+        shards: frozenset[int] | None = None,
+        chunk_bytes: int,
+        local: bool = True,
+    ) -> AwaitedScan:
+        self.check()
+        scan = CorfuScan(self, self._driver, start, stop, where=where, shards=shards, chunk_bytes=chunk_bytes)
+        await scan.begin(local=local)
+        return scan
+
+    async def extents(
+        self,
+        start: int,
+        stop: int,
+        *,
+        records_max: int,
+        count_max: int | None = None,
+        shards: frozenset[int] | None = None,
+    ) -> list[Extent]:
+        """Counted in the files of units where these are on this machine, which spares the sockets."""
+        scan = await self.scan(start, stop, chunk_bytes=_COUNTED_BYTES)
+        try:
+            return await counted_extents(batches_of(scan), start, stop, records_max, count_max, shards)
+        finally:
+            await scan.close()
 
     def _check_left(self, position: int) -> None:
         first = self._driver.knowledge.first

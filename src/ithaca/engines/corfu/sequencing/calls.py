@@ -12,10 +12,21 @@ import msgspec
 from msgspec import Meta
 
 from ithaca.engines.corfu.sequencing.entries import Entry
-from ithaca.engines.corfu.sequencing.limits import AWAIT_MS_MAX, MISSING_ROWS_MAX, TOKENS_MAX, UNIT_TRIMS_MAX
+from ithaca.engines.corfu.sequencing.limits import (
+    AWAIT_MS_MAX,
+    LOCATED_ROWS_MAX,
+    MISSING_ROWS_MAX,
+    TOKENS_MAX,
+    UNIT_TRIMS_MAX,
+    UNITS_MAX,
+)
 from ithaca.engines.corfu.sequencing.placed import PlacedBatch
 from ithaca.engines.corfu.sequencing.projection import Natural, Projection, RowNumber
+from ithaca.model.limits import MACHINE_NAME_BYTES_MAX
 from ithaca.model.view import Address
+
+Step = Annotated[int, Meta(ge=1, le=UNITS_MAX)]
+"""From a row of a set to the next one: as many as there are sets."""
 
 
 class Call(msgspec.Struct, frozen=True, array_like=True):
@@ -84,7 +95,17 @@ class ListMissing(Call, frozen=True, array_like=True):
     epoch: Natural
     start: RowNumber
     stop: RowNumber
-    step: Annotated[int, Meta(ge=1)]
+    step: Step
+
+
+class LocateRows(Call, frozen=True, array_like=True):
+    """Where the rows `start`, `start + step` … below `stop` lie on the unit's disk, for a reader on this machine."""
+
+    epoch: Natural
+    machine: Annotated[str, Meta(min_length=1, max_length=MACHINE_NAME_BYTES_MAX)]
+    start: RowNumber
+    stop: RowNumber
+    step: Step
 
 
 class GetSessionTail(Call, frozen=True, array_like=True):
@@ -126,6 +147,7 @@ UnitCall = (
     | Install
     | TrimRows
     | ListMissing
+    | LocateRows
     | GetSessionTail
     | GetHighest
     | GetTrims
@@ -195,6 +217,22 @@ class MissingRows(Answer, frozen=True, array_like=True):
     """Where to go on; the `stop` of the call when this is all."""
 
 
+class RowLocations(Answer, frozen=True, array_like=True):
+    """Where rows lie in the unit's lane. Of those that were asked for it has all below `up_to`, but for trimmed ones.
+
+    Only a reader on its machine is told of rows, and of the lane's directory, with device and inode to know it by.
+    """
+
+    up_to: RowNumber
+    first: Natural
+    """Everything before this position was trimmed, as far as the unit knows."""
+    directory: str = ""
+    device: Natural = 0
+    inode: Natural = 0
+    rows: Annotated[tuple[RowNumber, ...], Meta(max_length=LOCATED_ROWS_MAX)] = ()
+    lsns: Annotated[tuple[Natural, ...], Meta(max_length=LOCATED_ROWS_MAX)] = ()
+
+
 class SessionTailReply(Answer, frozen=True, array_like=True):
     batches: tuple[PlacedBatch, ...]
     is_forgetful: bool = False
@@ -231,6 +269,7 @@ UnitAnswer = (
     | OtherIdentity
     | RowsTrimmed
     | MissingRows
+    | RowLocations
     | SessionTailReply
     | HighestIs
     | TrimsAre

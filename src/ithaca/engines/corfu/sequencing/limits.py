@@ -57,6 +57,8 @@ TAILS_SEEN_MAX: Final = 1024
 """Tails of which a reader remembers when it saw them: by these it knows for how long a row was a hole."""
 READ_ROWS_MAX: Final = 16
 """Rows that one fetch reads at the same time."""
+LOCATED_ROWS_MAX: Final = 4096
+"""Rows of which one answer to `LocateRows` says where they lie."""
 WRITERS_MAX: Final = 16
 """Batches of a handle that are under way at the same time; each has a session of its own."""
 WRITE_AHEAD_ROWS: Final = 1 << 16

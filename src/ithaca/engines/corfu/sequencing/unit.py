@@ -21,6 +21,7 @@ from ithaca.engines.corfu.sequencing.calls import (
     HighestIs,
     Install,
     ListMissing,
+    LocateRows,
     MissingRows,
     OtherIdentity,
     Read,
@@ -40,7 +41,12 @@ from ithaca.engines.corfu.sequencing.calls import (
     Write,
 )
 from ithaca.engines.corfu.sequencing.entries import Entry
-from ithaca.engines.corfu.sequencing.limits import MISSING_ROWS_MAX, UNIT_READERS_MAX, UNIT_WRITES_MAX
+from ithaca.engines.corfu.sequencing.limits import (
+    LOCATED_ROWS_MAX,
+    MISSING_ROWS_MAX,
+    UNIT_READERS_MAX,
+    UNIT_WRITES_MAX,
+)
 from ithaca.engines.corfu.sequencing.placed import PlacedTable
 from ithaca.engines.corfu.sequencing.rows import NONE
 from ithaca.engines.corfu.sequencing.trims import Trims
@@ -177,8 +183,17 @@ class StartWait:
     ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class ReplyLocated(Generic[CallerT]):
+    """Answer with where the rows lie that were asked for, and are below this one: `RowLocations`."""
+
+    caller: CallerT
+    call: LocateRows
+    up_to: int
+
+
 UnitEvent = Asked[CallerT] | Synced | WaitOver
-UnitEffect = Persist | Reply[CallerT] | ReplyHeld[CallerT] | StartWait
+UnitEffect = Persist | Reply[CallerT] | ReplyHeld[CallerT] | ReplyLocated[CallerT] | StartWait
 
 
 class Unit(Generic[CallerT]):
@@ -274,6 +289,8 @@ class Unit(Generic[CallerT]):
                 return self._trim(caller, TrimChange(low, high, before))
             case ListMissing(_, start, stop, step):
                 return [Reply(caller, self._missing(start, stop, step))]
+            case LocateRows():
+                return [self._located(caller, call)]
             case GetSessionTail(_, producer):
                 return [Reply(caller, SessionTailReply(self.state.placed.of(producer), self.state.placed.is_forgetful))]
             case GetHighest():
@@ -330,6 +347,10 @@ class Unit(Generic[CallerT]):
         start = _aligned(self.state.trims.below, start, step)
         rows, following = self._held.missing(start, stop, step, MISSING_ROWS_MAX)
         return MissingRows(tuple(row for row in rows if row not in self.state.trims), min(following, stop))
+
+    def _located(self, caller: CallerT, call: LocateRows) -> UnitEffect[CallerT]:
+        missing = self._missing(call.start, min(call.stop, call.start + LOCATED_ROWS_MAX * call.step), call.step)
+        return ReplyLocated(caller, call, missing.rows[0] if missing.rows else missing.next)
 
     def _is_trimmed(self, row: int) -> bool:
         """Also by what is not durable yet: nothing may be written behind it."""

@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from ithaca.engines.corfu.messages import GetIdentity, IdentityIs, Renew, heard_call, said_answer
-from ithaca.engines.corfu.sequencing.calls import GetProjection, RowHolds, RowWritten
+from ithaca.engines.corfu.sequencing.calls import GetProjection, LocateRows, RowHolds, RowLocations, RowWritten
 from ithaca.engines.corfu.sequencing.unit import (
     Asked,
     Persist,
     Reply,
     ReplyHeld,
+    ReplyLocated,
     StartWait,
     Synced,
     Unit,
@@ -171,6 +172,15 @@ class UnitServer(LivingServer, Peer):
                     caller.connection.answer(caller.request, *said_answer(held))
                 case StartWait(reader, ms):
                     asyncio.get_running_loop().call_later(ms / 1000, self._end_wait, self._unit, reader)
+                case ReplyLocated(caller, call, up_to):
+                    caller.connection.answer(caller.request, self._locations(self._store, call, up_to))
+
+    def _locations(self, store: UnitStore, call: LocateRows, up_to: int) -> RowLocations:
+        first = store.state.trims.first
+        if call.machine != machine.machine_name():
+            return RowLocations(up_to, first)
+        rows, lsns = store.located(call.start, up_to, call.step)
+        return RowLocations(up_to, first, *machine.place_of(store.lane.directory), tuple(rows), tuple(lsns))
 
     # What others learn of this server
 

@@ -158,6 +158,19 @@ class RowIndex:
         found = (np.flatnonzero(~there)[:count] * step + start).tolist()
         return found, found[-1] + step if len(found) == count else start + len(there) * step
 
+    def places(self, start: int, stop: int, step: int) -> tuple[list[int], list[int]]:
+        """Those of `range(start, stop, step)` that are there, ascending, and the LSN of each."""
+        newest = [(row, place.lsn) for row, place in self._newest.items() if start <= row < stop]
+        blocks = [
+            *self._frozen,
+            *map(self._block, np.flatnonzero((self._mins < stop) & (self._maxs >= start)).tolist()),
+        ]
+        parts = [np.array(newest, np.int64).reshape(-1, 2).T, *(np.stack((each.rows, each.lsns)) for each in blocks)]
+        rows, lsns = np.concatenate(parts, axis=1)
+        there = np.flatnonzero((rows >= start) & (rows < stop) & ((rows - start) % step == 0))
+        there = there[np.argsort(rows[there])]
+        return rows[there].tolist(), lsns[there].tolist()
+
     # Blocks
 
     def freeze(self, end_lsn: int) -> FrozenBlock:

@@ -211,6 +211,13 @@ class UnitStore:
             self._cursors.popitem(last=False)
         return JUNK if batch.kind == NOOPS else entry_of(batch, found.time_us)
 
+    def located(self, start: int, stop: int, step: int) -> tuple[list[int], list[int]]:
+        """Those rows of `range(start, stop, step)` that are held and not trimmed, and the LSN of each in the lane."""
+        rows, lsns = self.rows.places(start, stop, step)
+        trims = self.state.trims
+        left = [at for at, row in enumerate(rows) if row not in trims]
+        return [rows[at] for at in left], [lsns[at] for at in left]
+
     def placed_rows(self) -> Iterator[PlacedRow]:
         """Every row that is left, in the order in which they came."""
         return walk(self.lane, self.lane.first_lsns[0])

@@ -16,6 +16,7 @@ from ithaca.engines.corfu.sequencing.calls import (
     NotReady,
     OtherIdentity,
     RowHolds,
+    RowLocations,
     RowTrimmed,
     SequencerAnswer,
     SequencerCall,
@@ -78,7 +79,7 @@ class Knowledge:
 
     def saw(self, answer: UnitAnswer) -> None:
         """Take in what a unit's answer says beside what it was asked for."""
-        if isinstance(answer, RowHolds | RowTrimmed):
+        if isinstance(answer, RowHolds | RowTrimmed | RowLocations):
             self.first = max(self.first, answer.first)
         if isinstance(answer, RowHolds):
             self.highest = max(self.highest, answer.highest)
