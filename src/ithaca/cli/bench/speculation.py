@@ -12,7 +12,7 @@ from ithaca.cli.bench.objects import parse_counts
 from ithaca.cli.bench.options import BENCH_DIRECTORY, DirectoryOption, RecordBytesOption, RoundsOption, SecondsOption
 from ithaca.cli.bench.report import print_surroundings
 from ithaca.cli.option_groups import with_groups
-from ithaca.cli.options import JsonOption, examples
+from ithaca.cli.options import JsonOption, examples, parse_duration
 from ithaca.cli.output import emit_json, note
 from ithaca.cli.progress import status_line
 
@@ -25,6 +25,7 @@ app = typer.Typer(
     epilog=examples(
         "ithaca bench speculation delivery",
         "ithaca bench speculation compute --compute-ms 1,5,20 --plot compute.png",
+        "ithaca bench speculation delivery --order-interval 5ms",
         "ithaca bench speculation failure --rounds 1 --json",
     ),
 )
@@ -45,6 +46,15 @@ class Lab:
     seconds: SecondsOption = 3.0
     at: Annotated[float, typer.Option(min=0.01, help="When something happens in a turn, if it does.")] = 1.0
     rounds: RoundsOption = 3
+    order_interval: Annotated[
+        float,
+        typer.Option(
+            parser=parse_duration,
+            metavar="DURATION",
+            show_default="self-clocked",
+            help="The least time between two cuts, of both clusters, such as 5ms.",
+        ),
+    ] = 0.0
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it into this PNG file.")] = None
     as_json: JsonOption = False
 
@@ -62,6 +72,7 @@ class Lab:
             seconds=self.seconds,
             at_s=min(self.at, self.seconds / 2),
             rounds=self.rounds,
+            order_interval_us=round(self.order_interval * 1e6),
         )
 
     def measure(self, run: Callable[..., dict[str, Any]], **told: Any) -> None:
@@ -234,7 +245,7 @@ def _print(report: dict[str, Any]) -> None:
     settings = report["settings"]
     print(
         f"shards of {settings['replicas']} replicas, {settings['orderers']} orderers; {settings['records_per_s']:g} "
-        f"records/s of {settings['record_bytes']} bytes for each shard"
+        f"records/s of {settings['record_bytes']} bytes for each shard; {_clock(settings['order_interval_us'])}"
     )
     console = Console(width=None if sys.stdout.isatty() else 140, highlight=False)
     for point in report["points"]:
@@ -246,6 +257,14 @@ def _print(report: dict[str, Any]) -> None:
         _print_more(point)
     if "best_compute_ms" in report:
         print(f"they overlap best at {report['best_compute_ms']:g} ms")
+
+
+def _clock(interval_us: int) -> str:
+    """
+    >>> _clock(0), _clock(2_500)
+    ('self-clocked', 'at least 2.5 ms between cuts')
+    """
+    return f"at least {interval_us / 1e3:g} ms between cuts" if interval_us else "self-clocked"
 
 
 def _print_more(point: dict[str, Any]) -> None:
