@@ -35,7 +35,7 @@ from ithaca.engines.belfast.speculation.state import BelfastState
 from ithaca.engines.belfast.speculation.takeover import AskPromise, CloseTaken, CopyLane
 from ithaca.engines.scalog.ordering.entries import CloseLane, Cut, OpenLane
 from ithaca.engines.scalog.ordering.leader import CutProposer
-from ithaca.engines.scalog.ordering.outcomes import Outcome, RefusedEntry
+from ithaca.engines.scalog.ordering.outcomes import OrderedCut, Outcome, RefusedEntry
 from ithaca.engines.scalog.ordering.reports import Report
 from ithaca.engines.scalog.ordering.retention import Retention
 from ithaca.model.config.slots import USUAL_SLOTS, SlotSettings
@@ -123,6 +123,8 @@ class SlotLeader(CutProposer):
                     self._progress.refused()
                 case _:
                     pass
+        if not all(isinstance(outcome, OrderedCut | SlotsOrdered) for outcome in outcomes):
+            self.supervisor.changed()
         self._progress.applied()
         self.takeovers.moved()
 
