@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
+from ithaca.model.config.slots import USUAL_SLOTS
 from ithaca.model.engine import FEATURES, EngineName, Feature
 from ithaca.model.errors import IthacaError, Unavailable
 from ithaca.model.interface.awaited import ClusterLog
@@ -99,6 +100,7 @@ def _configuration(engine: EngineName, settings: LatencySettings) -> Configurati
         aggregators=(),
         pool=0,
         limits={},
+        slots=USUAL_SLOTS,
     )
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ithaca.engines.belfast.leading.keeping import Here, LaneSupervisor, StartAgain
 from ithaca.engines.belfast.leading.taking import Takeovers
-from ithaca.engines.belfast.limits import ASK_AGAIN_S, REFUSED_AGAIN_S, STRAGGLER_LATE_S, WINDOW_ROUNDS
+from ithaca.engines.belfast.limits import ASK_AGAIN_S, PASS_AHEAD_PART, REFUSED_AGAIN_S, STRAGGLER_LATE_S, WINDOW_ROUNDS
 from ithaca.engines.belfast.speculation.entries import (
     BelfastEntry,
     CutRange,
@@ -69,7 +69,9 @@ class SlotLeader(CutProposer):
     def __init__(self, state: BelfastState, settings: LeaderSettings) -> None:
         super().__init__(state)
         self._belfast = state
-        self._progress = Progress(state.slots, state.lanes, state.shards.by_number, state.disks)
+        # The slots of a cut that is passed are gone: where there are few, no more are passed than somebody waits for.
+        ahead = settings.rounds // PASS_AHEAD_PART if settings.slots.quotas == "wide" else 0
+        self._progress = Progress(state.slots, state.lanes, state.shards.by_number, state.disks, ahead_max=ahead)
         self._planner = Planner(state.slots, self._progress, quotas=settings.slots.quotas, rounds=settings.rounds)
         self._mode = ModeChoice(settings.slots.mode)
         self.speculators = 0
