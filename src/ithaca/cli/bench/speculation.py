@@ -147,13 +147,21 @@ def shards(lab: Lab, numbers: ShardsOption = "1,2,4") -> None:
     lab.measure(run_shards, shards=parse_counts(numbers))
 
 
-@app.command(epilog=examples("ithaca bench speculation emulate --numbers 2,4,10,40"))
+@app.command(
+    epilog=examples(
+        "ithaca bench speculation emulate --numbers 2,4,10,40",
+        "ithaca bench speculation emulate --interval-us 5000 --compute-ms 1,3,5",
+    )
+)
 def emulate(
     numbers: ShardsOption = "2,4,10",
     records_per_s: Annotated[float, typer.Option(min=1, help="The load of each shard.")] = 100.0,
     seconds: SecondsOption = 1.0,
     delay_us: Annotated[int, typer.Option(min=1, help="Of a message from one machine to another.")] = 100,
     interval_us: Annotated[int, typer.Option(min=0, help="The least time between two cuts.")] = 0,
+    compute_ms: Annotated[
+        str | None, typer.Option(metavar="MS,...", help="Times to compute, for latencies end to end.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Latencies on simulated machines, a machine for each server: what the order alone costs.
@@ -168,7 +176,8 @@ def emulate(
         records_per_s=records_per_s, seconds=seconds, delay_us=delay_us, order_interval_us=interval_us
     )
     engines = ("belfast", "scalog")
-    points = compare_latencies(engines, settings, parse_counts(numbers))
+    times = () if compute_ms is None else _parse_times(compute_ms)
+    points = compare_latencies(engines, settings, parse_counts(numbers), times)
     if as_json:
         emit_json({"bench": "speculation emulate", "points": points, "settings": asdict(settings)})
         return
@@ -178,6 +187,12 @@ def emulate(
             print(
                 f"  {engine}: append {found['append_ms']:.2f}, delivery {found['delivery_ms']:.2f}, "
                 f"final {found['final_ms']:.2f}, failed {found['failed']}"
+            )
+        for time_ms in (f"{each:g}" for each in times):
+            belfast, scalog = (point["engines"][engine]["end_to_end_ms"][time_ms] for engine in engines)
+            print(
+                f"  end to end, computing for {time_ms} ms: belfast {belfast:.2f}, scalog {scalog:.2f}, "
+                f"scalog / belfast {scalog / belfast:.2f}"
             )
 
 
