@@ -1,5 +1,6 @@
 """A leader's whole term in drawn worlds, and its rules one by one."""
 
+from collections.abc import Callable
 from random import Random
 
 import pytest
@@ -117,14 +118,19 @@ def test_whoever_comes_goes_or_is_silent_and_what_is_ordered_has_the_leader_look
     for _ in range(8):
         world.round()
     (lane,) = world.lanes
-    supervisor, looked = world.leader.supervisor, []
-    monkeypatch.setattr(supervisor, "_look_at", lambda shard, lane, now_us: looked.append(lane) or [])
+    supervisor, looked = world.leader.supervisor, list[LaneId]()
+
+    def look_at(shard: object, lane: LaneId, now_us: int) -> list[object]:
+        looked.append(lane)
+        return []
+
+    monkeypatch.setattr(supervisor, "_look_at", look_at)
     for _ in range(3):
         world.offer(world.lanes[lane], 1)
         world.round()
     assert world.ordered
     assert not looked, "cuts and reports say nothing of who is here"
-    for change in (
+    changes: list[Callable[[], object]] = [
         lambda: supervisor.went(0, 1),
         lambda: supervisor.came(0, 1, Here(1, 1)),
         lambda: supervisor.are_silent([(0, 2)]),
@@ -132,7 +138,8 @@ def test_whoever_comes_goes_or_is_silent_and_what_is_ordered_has_the_leader_look
         lambda: supervisor.settled(FailLane(lane)),
         lambda: world.leader.applied([LaneOpened(LaneId(0, 1, 9), 1)], own=False),
         lambda: world.leader.takeovers.begin(lane),
-    ):
+    ]
+    for change in changes:
         change()
         world.decide()
         assert looked == [lane]

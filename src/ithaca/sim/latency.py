@@ -229,9 +229,7 @@ def compare_latencies(
                         "append_ms": _mean_ms(found.append_s),
                         "delivery_ms": _mean_ms(found.delivery_s),
                         "final_ms": _mean_ms(found.final_s),
-                        "end_to_end_ms": {
-                            f"{each:g}": _mean_ms(found.end_to_end_s(each / 1e3)) for each in compute_ms
-                        },
+                        "end_to_end_ms": {f"{each:g}": _mean_ms(found.end_to_end_s(each / 1e3)) for each in compute_ms},
                         "failed": found.failed,
                     }
                     for engine, found in told.items()

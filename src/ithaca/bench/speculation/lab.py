@@ -33,8 +33,8 @@ WARM_UP_S = 0.5
 class LabSettings:
     """`records_per_s` is of each shard; `at_s` is when something happens in a turn, where something does.
 
-    `order_interval_us` is the least time between two cuts, of both clusters: 0 is self-clocked, a cut whenever something
-    is to be ordered, where the papers' systems have a clock.
+    `order_interval_us` is the least time between two cuts, of both clusters: 0 is self-clocked, a cut whenever there is
+    something to order, where the papers' systems have a clock.
     """
 
     shards: int = 2
@@ -56,7 +56,8 @@ class LabSettings:
             raise InvalidInput(f"something is to happen after {self.at_s:g} s of {self.seconds:g} s: choose one within")
         if not 0 <= self.order_interval_us <= ORDERING_INTERVAL_US_MAX:
             raise InvalidInput(
-                f"{self.order_interval_us} µs between cuts: use 0 (self-clocked) to {ORDERING_INTERVAL_US_MAX / 1e6:g} s"
+                f"{self.order_interval_us} µs between cuts: "
+                f"use 0 (self-clocked) to {ORDERING_INTERVAL_US_MAX / 1e6:g} s"
             )
 
     @property

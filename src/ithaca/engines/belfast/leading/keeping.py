@@ -101,7 +101,7 @@ class LaneSupervisor:
             self._later[entry] = again_us
 
     def look(self, now_us: int) -> list[KeptEntry | StartAgain]:
-        """What is due now. Looking costs as much as all else that a report leads to, and reports say nothing of this."""
+        """What is due now. Looking costs as much as all else that reports lead to, and they say nothing of this."""
         if not self._is_worth_a_look(now_us):
             return []
         self._has_news = False

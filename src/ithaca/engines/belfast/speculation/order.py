@@ -109,9 +109,7 @@ class SlotOrder:
 
     def has_open_lane(self, shard: int) -> bool:
         """Whether the shard has a lane of which something may be delivered and not ordered: it is taken over first."""
-        return self.mode == "fixed" and any(
-            shard_of(key) == shard for key in self._lanes.keys.tolist()
-        )
+        return self.mode == "fixed" and any(shard_of(key) == shard for key in self._lanes.keys.tolist())
 
     # Windows
 
