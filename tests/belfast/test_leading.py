@@ -37,9 +37,9 @@ def shards(*numbers: int, f: int = 1, masking: bool = True) -> dict[int, Shard]:
     return {number: Shard(number, f, masking, replicas, size - 1) for number in numbers}
 
 
-def progress(orders: Orders) -> Progress:
+def progress(orders: Orders, ahead_max: int = 0) -> Progress:
     disks = Disks((shard, replica, 1) for shard in range(3) for replica in range(3))
-    return Progress(orders.order, orders.lanes, shards(0, 1, 2), disks)
+    return Progress(orders.order, orders.lanes, shards(0, 1, 2), disks, ahead_max=ahead_max)
 
 
 def report(lane: LaneId, passed: int, used: dict[int, int], *lengths: int, wanted: int = 0) -> LaneReport:
@@ -63,6 +63,39 @@ def test_a_cut_waits_for_every_lane_and_for_the_second_copy() -> None:
     assert core.propose(7) is None
     core.refused()
     assert core.propose(7) is not None
+
+
+def test_a_lane_that_places_nothing_is_asked_to_pass_more_and_more_and_never_what_is_not_ordered() -> None:
+    orders = Orders(FIRST, SECOND)
+    orders.begin(FIRST, SECOND, rounds=24)
+    core = progress(orders, ahead_max=4)
+    core.receive(report(FIRST, 0, {}))
+    asked = []
+    for cut in range(24):
+        core.receive(report(FIRST, cut + 1, {cut: cut + 1}, cut + 1, cut + 1))
+        asks = core.asks()
+        asked += [ask.cut for ask in asks]
+        for ask in asks:
+            core.receive(report(SECOND, ask.cut, {}))
+    assert asked == [1 + 2, 4 + 4, 9 + 4, 14 + 4, 19 + 4, 24], "no cut behind the window is passed"
+    entry = core.propose(7)
+    assert entry is not None
+    assert (entry.start, entry.stop) == (0, 24), "the other lane was never waited for"
+
+
+def test_a_lane_that_places_something_is_asked_to_pass_one_more() -> None:
+    orders = Orders(FIRST, SECOND)
+    orders.begin(FIRST, SECOND, rounds=48)
+    core = progress(orders, ahead_max=4)
+    core.receive(report(FIRST, 1, {0: 1}))
+    assert core.asks() == [AskPass(SECOND, 1 + 2)]
+    core.receive(report(SECOND, 4, {3: 1}))
+    assert core.asks() == [AskPass(FIRST, 4 + 1)], "it has placed something since it was asked last"
+    core.receive(report(FIRST, 5, {0: 1}))
+    core.receive(report(SECOND, 5, {3: 1, 4: 2}))
+    assert core.asks() == []
+    core.receive(report(SECOND, 6, {3: 1, 4: 2, 5: 3}))
+    assert core.asks() == [AskPass(FIRST, 6 + 2)]
 
 
 def test_what_another_disk_has_does_not_count() -> None:

@@ -1,5 +1,6 @@
 """A leader's whole term in drawn worlds, and its rules one by one."""
 
+from collections.abc import Callable
 from random import Random
 
 import pytest
@@ -10,11 +11,13 @@ from ithaca.engines.belfast.limits import TAKEOVER_AFTER_S
 from ithaca.engines.belfast.speculation.entries import FailLane
 from ithaca.engines.belfast.speculation.takeover import Promised
 from ithaca.engines.scalog.ordering.entries import OpenLane
+from ithaca.engines.scalog.ordering.outcomes import LaneOpened
+from ithaca.model.positions import LaneId
 
 
 def run(seed: int, *, shards: int, steps: int, faults: bool) -> LedWorld:
     random = Random(seed)
-    world = LedWorld(random, shards, rounds=random.choice([1, 2, 5]))
+    world = LedWorld(random, shards, rounds=random.choice([1, 2, 5, 48]))
     for _ in range(4):
         world.round()
     for _ in range(steps):
@@ -106,6 +109,41 @@ def test_a_lane_without_enough_replicas_fails_after_a_while_and_not_before() -> 
     assert supervisor.next_look_us() is None  # until something is told
     supervisor.settled(FailLane(lane), 3 * DETECTION_US)
     assert supervisor.next_look_us() == 3 * DETECTION_US
+
+
+def test_whoever_comes_goes_or_is_silent_and_what_is_ordered_has_the_leader_look_and_reports_do_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = LedWorld(Random(1), 1, 100)
+    for _ in range(8):
+        world.round()
+    (lane,) = world.lanes
+    supervisor, looked = world.leader.supervisor, list[LaneId]()
+
+    def look_at(shard: object, lane: LaneId, now_us: int) -> list[object]:
+        looked.append(lane)
+        return []
+
+    monkeypatch.setattr(supervisor, "_look_at", look_at)
+    for _ in range(3):
+        world.offer(world.lanes[lane], 1)
+        world.round()
+    assert world.ordered
+    assert not looked, "cuts and reports say nothing of who is here"
+    changes: list[Callable[[], object]] = [
+        lambda: supervisor.went(0, 1),
+        lambda: supervisor.came(0, 1, Here(1, 1)),
+        lambda: supervisor.are_silent([(0, 2)]),
+        lambda: supervisor.are_silent([]),
+        lambda: supervisor.settled(FailLane(lane)),
+        lambda: world.leader.applied([LaneOpened(LaneId(0, 1, 9), 1)], own=False),
+        lambda: world.leader.takeovers.begin(lane),
+    ]
+    for change in changes:
+        change()
+        world.decide()
+        assert looked == [lane]
+        looked.clear()
 
 
 def test_a_primary_that_started_again_is_gone_at_once_and_an_emptied_disk_does_not_count() -> None:

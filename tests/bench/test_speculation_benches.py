@@ -12,9 +12,10 @@ from ithaca.apps.speculative.rules import measured
 from ithaca.bench.experiments.timeline import Timeline
 from ithaca.bench.speculation.changes import recovery_of, run_bursts, run_elastic, run_failure, run_stragglers
 from ithaca.bench.speculation.followed import Followed, RolledBack
-from ithaca.bench.speculation.lab import LabSettings, Turn, compared, report_of
+from ithaca.bench.speculation.lab import ENGINES, LabSettings, Turn, compared, report_of
 from ithaca.bench.speculation.plot import draw
 from ithaca.bench.speculation.points import run_append, run_apps, run_compute, run_delivery, run_shards, run_window
+from ithaca.cluster.temporary import shaped
 from ithaca.model.errors import InvalidInput
 
 
@@ -83,6 +84,14 @@ def test_bad_settings_are_refused() -> None:
         LabSettings(record_bytes=4)
     with pytest.raises(InvalidInput, match="choose one within"):
         LabSettings(seconds=1.0, at_s=1.0)
+    with pytest.raises(InvalidInput, match=r"-1 µs between cuts: use 0 \(self-clocked\) to 60 s"):
+        LabSettings(order_interval_us=-1)
+
+
+def test_both_clusters_have_the_same_clock() -> None:
+    for engine in ENGINES:
+        assert shaped(LabSettings(order_interval_us=5000).shape(engine), [*range(1, 8)]).order_interval_us == 5000
+        assert shaped(LabSettings().shape(engine), [*range(1, 8)]).order_interval_us == 0
 
 
 SMALL = LabSettings(orderers=1, record_bytes=100, records_per_s=40, seconds=1.5, at_s=0.4, rounds=1)

@@ -1,10 +1,12 @@
 """Latencies on simulated machines count messages, and nothing else."""
 
+from dataclasses import replace
+
 import pytest
 
 from ithaca.model.errors import Unavailable
 from ithaca.sim import latency
-from ithaca.sim.latency import LatencySettings, compare_latencies, simulate_latencies
+from ithaca.sim.latency import Latencies, LatencySettings, compare_latencies, simulate_latencies
 
 SMALL = LatencySettings(shards=2, orderers=1, records_per_s=50, seconds=0.2)
 
@@ -16,6 +18,18 @@ def test_records_are_delivered_before_they_are_final_and_the_same_again() -> Non
     assert belfast["delivery_ms"] < scalog["delivery_ms"] == scalog["final_ms"]
     assert (belfast["failed"], scalog["failed"]) == (0, 0)
     assert simulate_latencies("belfast", SMALL) == simulate_latencies("belfast", SMALL)
+
+
+def test_a_result_may_be_shown_when_it_is_computed_and_its_place_is_final() -> None:
+    seen = Latencies([], delivery_s=[1.0, 2.0], final_s=[4.0, 4.0], failed=0)
+    assert seen.end_to_end_s(0.0) == [4.0, 4.0]
+    assert seen.end_to_end_s(2.5) == [4.0, 4.5]
+    settings = replace(SMALL, order_interval_us=10_000)
+    (point,) = compare_latencies(("belfast", "scalog"), settings, (2,), (2.0,))
+    belfast, scalog = point["engines"]["belfast"], point["engines"]["scalog"]
+    assert scalog["end_to_end_ms"]["2"] == pytest.approx(scalog["final_ms"] + 2, abs=0.002)
+    assert belfast["end_to_end_ms"]["2"] < scalog["end_to_end_ms"]["2"]
+    assert belfast["delivery_ms"] * 3 < scalog["delivery_ms"], "with a clock there is something to wait for"
 
 
 def test_with_one_shard_belfast_acknowledges_as_early_as_scalog() -> None:

@@ -53,6 +53,8 @@ class Shape:
     engine: EngineName = DEFAULT_ENGINE
     tls: bool = False
     users: bool = False
+    order_interval_us: int = 0
+    """The least time between two cuts; 0: as soon as something moved."""
 
     @property
     def f(self) -> int:
@@ -130,6 +132,7 @@ def shaped(shape: Shape, ports: list[int]) -> ClusterFile:
         shards=tuple(replace(shard, f=shape.f, masking=shape.masking) for shard in file.shards),
         spares=tuple(Address(LOOPBACK, port) for port in ports[members:]),
         failures=shape.failures,
+        order_interval_us=shape.order_interval_us,
     )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
+from ithaca.model.config.slots import USUAL_SLOTS
 from ithaca.model.engine import FEATURES, EngineName, Feature
 from ithaca.model.errors import IthacaError, Unavailable
 from ithaca.model.interface.awaited import ClusterLog
@@ -46,12 +47,19 @@ class LatencySettings:
 
 @dataclass(frozen=True, slots=True)
 class Latencies:
-    """In seconds, of each record: until it was acknowledged, delivered to a follower, and final there."""
+    """In seconds, of each record: until it was acknowledged; in the order of the log, until it was delivered to a
+    follower, and final there."""
 
     append_s: list[float]
     delivery_s: list[float]
     final_s: list[float]
     failed: int
+
+    def end_to_end_s(self, compute_s: float) -> list[float]:
+        """Until a result may be shown that takes so long to compute: it is there, and the record's place is final. A
+        record does not wait for the task to be done with others."""
+        together = zip(self.delivery_s, self.final_s, strict=True)
+        return [max(final_s, delivery_s + compute_s) for delivery_s, final_s in together]
 
 
 def simulate_latencies(engine: EngineName, settings: LatencySettings) -> Latencies:
@@ -99,6 +107,7 @@ def _configuration(engine: EngineName, settings: LatencySettings) -> Configurati
         aggregators=(),
         pool=0,
         limits={},
+        slots=USUAL_SLOTS,
     )
 
 
@@ -203,9 +212,12 @@ def _note(latencies: list[float], value: bytes, now_s: float) -> None:
 
 
 def compare_latencies(
-    engines: Sequence[EngineName], settings: LatencySettings, shards: Sequence[int]
+    engines: Sequence[EngineName],
+    settings: LatencySettings,
+    shards: Sequence[int],
+    compute_ms: Sequence[float] = (),
 ) -> list[dict[str, Any]]:
-    """Means in milliseconds of each engine, by the number of shards."""
+    """Means in milliseconds of each engine, by the number of shards; end to end by how long is computed."""
     points = []
     for count in shards:
         told = {engine: simulate_latencies(engine, replace(settings, shards=count)) for engine in engines}
@@ -217,6 +229,7 @@ def compare_latencies(
                         "append_ms": _mean_ms(found.append_s),
                         "delivery_ms": _mean_ms(found.delivery_s),
                         "final_ms": _mean_ms(found.final_s),
+                        "end_to_end_ms": {f"{each:g}": _mean_ms(found.end_to_end_s(each / 1e3)) for each in compute_ms},
                         "failed": found.failed,
                     }
                     for engine, found in told.items()

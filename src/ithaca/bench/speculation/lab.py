@@ -22,7 +22,7 @@ from ithaca.cluster.temporary import Shape
 from ithaca.model.config.failures import NO_ACTION, FailurePolicy
 from ithaca.model.engine import DEFAULT_ENGINE, EngineName
 from ithaca.model.errors import InvalidInput
-from ithaca.model.limits import MIB
+from ithaca.model.limits import MIB, ORDERING_INTERVAL_US_MAX
 
 SPECULATIVE: Final[EngineName] = "belfast"
 ENGINES: Final[tuple[EngineName, ...]] = (SPECULATIVE, DEFAULT_ENGINE)
@@ -31,7 +31,11 @@ WARM_UP_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class LabSettings:
-    """`records_per_s` is of each shard; `at_s` is when something happens in a turn, where something does."""
+    """`records_per_s` is of each shard; `at_s` is when something happens in a turn, where something does.
+
+    `order_interval_us` is the least time between two cuts, of both clusters: 0 is self-clocked, a cut whenever there is
+    something to order, where the papers' systems have a clock.
+    """
 
     shards: int = 2
     replicas: int = 2
@@ -43,12 +47,18 @@ class LabSettings:
     seconds: float = 3.0
     at_s: float = 1.0
     rounds: int = 3
+    order_interval_us: int = 0
 
     def __post_init__(self) -> None:
         if self.record_bytes < STAMP.size:
             raise InvalidInput(f"records of {self.record_bytes} bytes cannot hold their time: use {STAMP.size} or more")
         if not 0 < self.at_s < self.seconds:
             raise InvalidInput(f"something is to happen after {self.at_s:g} s of {self.seconds:g} s: choose one within")
+        if not 0 <= self.order_interval_us <= ORDERING_INTERVAL_US_MAX:
+            raise InvalidInput(
+                f"{self.order_interval_us} µs between cuts: "
+                f"use 0 (self-clocked) to {ORDERING_INTERVAL_US_MAX / 1e6:g} s"
+            )
 
     @property
     def batches_per_s(self) -> float:
@@ -68,6 +78,7 @@ class LabSettings:
             masking=masking,
             failures=failures,
             engine=engine,
+            order_interval_us=self.order_interval_us,
         )
 
 

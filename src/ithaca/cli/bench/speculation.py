@@ -12,7 +12,7 @@ from ithaca.cli.bench.objects import parse_counts
 from ithaca.cli.bench.options import BENCH_DIRECTORY, DirectoryOption, RecordBytesOption, RoundsOption, SecondsOption
 from ithaca.cli.bench.report import print_surroundings
 from ithaca.cli.option_groups import with_groups
-from ithaca.cli.options import JsonOption, examples
+from ithaca.cli.options import JsonOption, examples, parse_duration
 from ithaca.cli.output import emit_json, note
 from ithaca.cli.progress import status_line
 
@@ -25,6 +25,7 @@ app = typer.Typer(
     epilog=examples(
         "ithaca bench speculation delivery",
         "ithaca bench speculation compute --compute-ms 1,5,20 --plot compute.png",
+        "ithaca bench speculation delivery --order-interval 5ms",
         "ithaca bench speculation failure --rounds 1 --json",
     ),
 )
@@ -45,6 +46,15 @@ class Lab:
     seconds: SecondsOption = 3.0
     at: Annotated[float, typer.Option(min=0.01, help="When something happens in a turn, if it does.")] = 1.0
     rounds: RoundsOption = 3
+    order_interval: Annotated[
+        float,
+        typer.Option(
+            parser=parse_duration,
+            metavar="DURATION",
+            show_default="self-clocked",
+            help="The least time between two cuts, of both clusters, such as 5ms.",
+        ),
+    ] = 0.0
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it into this PNG file.")] = None
     as_json: JsonOption = False
 
@@ -62,6 +72,7 @@ class Lab:
             seconds=self.seconds,
             at_s=min(self.at, self.seconds / 2),
             rounds=self.rounds,
+            order_interval_us=round(self.order_interval * 1e6),
         )
 
     def measure(self, run: Callable[..., dict[str, Any]], **told: Any) -> None:
@@ -136,13 +147,21 @@ def shards(lab: Lab, numbers: ShardsOption = "1,2,4") -> None:
     lab.measure(run_shards, shards=parse_counts(numbers))
 
 
-@app.command(epilog=examples("ithaca bench speculation emulate --numbers 2,4,10,40"))
+@app.command(
+    epilog=examples(
+        "ithaca bench speculation emulate --numbers 2,4,10,40",
+        "ithaca bench speculation emulate --interval-us 5000 --compute-ms 1,3,5",
+    )
+)
 def emulate(
     numbers: ShardsOption = "2,4,10",
     records_per_s: Annotated[float, typer.Option(min=1, help="The load of each shard.")] = 100.0,
     seconds: SecondsOption = 1.0,
     delay_us: Annotated[int, typer.Option(min=1, help="Of a message from one machine to another.")] = 100,
     interval_us: Annotated[int, typer.Option(min=0, help="The least time between two cuts.")] = 0,
+    compute_ms: Annotated[
+        str | None, typer.Option(metavar="MS,...", help="Times to compute, for latencies end to end.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Latencies on simulated machines, a machine for each server: what the order alone costs.
@@ -157,7 +176,8 @@ def emulate(
         records_per_s=records_per_s, seconds=seconds, delay_us=delay_us, order_interval_us=interval_us
     )
     engines = ("belfast", "scalog")
-    points = compare_latencies(engines, settings, parse_counts(numbers))
+    times = () if compute_ms is None else _parse_times(compute_ms)
+    points = compare_latencies(engines, settings, parse_counts(numbers), times)
     if as_json:
         emit_json({"bench": "speculation emulate", "points": points, "settings": asdict(settings)})
         return
@@ -167,6 +187,12 @@ def emulate(
             print(
                 f"  {engine}: append {found['append_ms']:.2f}, delivery {found['delivery_ms']:.2f}, "
                 f"final {found['final_ms']:.2f}, failed {found['failed']}"
+            )
+        for time_ms in (f"{each:g}" for each in times):
+            belfast, scalog = (point["engines"][engine]["end_to_end_ms"][time_ms] for engine in engines)
+            print(
+                f"  end to end, computing for {time_ms} ms: belfast {belfast:.2f}, scalog {scalog:.2f}, "
+                f"scalog / belfast {scalog / belfast:.2f}"
             )
 
 
@@ -234,7 +260,7 @@ def _print(report: dict[str, Any]) -> None:
     settings = report["settings"]
     print(
         f"shards of {settings['replicas']} replicas, {settings['orderers']} orderers; {settings['records_per_s']:g} "
-        f"records/s of {settings['record_bytes']} bytes for each shard"
+        f"records/s of {settings['record_bytes']} bytes for each shard; {_clock(settings['order_interval_us'])}"
     )
     console = Console(width=None if sys.stdout.isatty() else 140, highlight=False)
     for point in report["points"]:
@@ -246,6 +272,14 @@ def _print(report: dict[str, Any]) -> None:
         _print_more(point)
     if "best_compute_ms" in report:
         print(f"they overlap best at {report['best_compute_ms']:g} ms")
+
+
+def _clock(interval_us: int) -> str:
+    """
+    >>> _clock(0), _clock(2_500)
+    ('self-clocked', 'at least 2.5 ms between cuts')
+    """
+    return f"at least {interval_us / 1e3:g} ms between cuts" if interval_us else "self-clocked"
 
 
 def _print_more(point: dict[str, Any]) -> None:

@@ -5,6 +5,8 @@ from ithaca.model.limits import BATCH_RECORDS_MAX, MIB
 WINDOW_ROUNDS = 100
 WINDOW_ROUNDS_MAX = 1 << 16
 """Rounds of a window of slots, unless told otherwise, and what an entry may say."""
+PASS_AHEAD_PART = 12
+"""A lane that places nothing is asked to pass at most this part of a window beyond what others have reached."""
 WINDOWS_AHEAD_MAX = 4
 """Windows that are ordered and of which not every cut is applied; the next one waits."""
 PUBLICATIONS_WAITING_MAX = 1024

@@ -54,16 +54,20 @@ class LaneSupervisor:
         self._in_flight: set[KeptEntry] = set()
         self._later: dict[KeptEntry, int] = {}
         """What was refused is not tried again before this time."""
+        self._has_news = True
+        """Whether anything has changed since the last look that could make something due."""
         self._asked: set[tuple[int, int, int]] = set()
         """Who was asked to start again, in which start."""
 
     def came(self, shard: int, replica: int, here: Here) -> None:
+        self._has_news = True
         self._here.setdefault(shard, {})[replica] = here
         self._met.add((shard, replica, here.boot))
         self._silent.discard((shard, replica))
         self._takeovers.came(shard, replica)
 
     def went(self, shard: int, replica: int) -> None:
+        self._has_news = True
         self._here.get(shard, {}).pop(replica, None)
         self._silent.discard((shard, replica))
         self._takeovers.went(shard, replica)
@@ -71,6 +75,7 @@ class LaneSupervisor:
     def are_silent(self, silent: Iterable[tuple[int, int]]) -> None:
         """These replicas are connected, and were not heard of for too long; all others were."""
         before, self._silent = self._silent, set(silent)
+        self._has_news |= before != self._silent
         for shard, replica in sorted(self._silent - before):
             self._takeovers.went(shard, replica)
         for shard, replica in sorted(before - self._silent):
@@ -84,14 +89,22 @@ class LaneSupervisor:
         known = self._state.shards.by_number.get(shard)
         return known is not None and not known.open_lanes() and (shard, replica, boot) in self._asked
 
+    def changed(self) -> None:
+        """Something was ordered that is more than a cut: lanes, shards, disks or windows are not what they were."""
+        self._has_news = True
+
     def settled(self, entry: KeptEntry, again_us: int | None = None) -> None:
         """What was proposed was applied; or it was in vain, and may be tried again at this time."""
+        self._has_news = True
         self._in_flight.discard(entry)
         if again_us is not None:
             self._later[entry] = again_us
 
     def look(self, now_us: int) -> list[KeptEntry | StartAgain]:
-        """What is due now."""
+        """What is due now. Looking costs as much as all else that reports lead to, and they say nothing of this."""
+        if not self._is_worth_a_look(now_us):
+            return []
+        self._has_news = False
         self._later = {entry: at_us for entry, at_us in self._later.items() if at_us > now_us}
         due: list[KeptEntry | StartAgain] = []
         lanes: set[LaneId] = set()
@@ -109,6 +122,10 @@ class LaneSupervisor:
         self._gone_since = {lane: since_us for lane, since_us in self._gone_since.items() if lane in lanes}
         return due
 
+    def _is_worth_a_look(self, now_us: int) -> bool:
+        next_us = self.next_look_us()
+        return self._has_news or bool(self._takeovers) or (next_us is not None and now_us >= next_us)
+
     def next_look_us(self) -> int | None:
         """When to look at the latest; None while nobody is missing."""
         pending = {entry.lane for entry in (*self._in_flight, *self._later) if isinstance(entry, FailLane | CloseLane)}
@@ -123,10 +140,10 @@ class LaneSupervisor:
     # Disks
 
     def _note_disks(self, shard: Shard) -> list[KeptEntry]:
-        is_held = self._state.slots.has_open_lane(shard.shard)
         entries = [NoteDisk(shard.shard, each.replica, here.disk) for each, here in self._members(shard)]
         named = self._state.disks.of(shard.shard)
         new = [each for each in entries if named.get(each.replica) != each.disk]
+        is_held = bool(new) and self._state.slots.has_open_lane(shard.shard)
         return [kept for each in new if self._state.disks.may_note(each, is_held=is_held) for kept in self._once(each)]
 
     def _members(self, shard: Shard) -> list[tuple[Replica, Here]]:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ithaca.engines.belfast.leading.keeping import Here, LaneSupervisor, StartAgain
 from ithaca.engines.belfast.leading.taking import Takeovers
-from ithaca.engines.belfast.limits import ASK_AGAIN_S, REFUSED_AGAIN_S, STRAGGLER_LATE_S, WINDOW_ROUNDS
+from ithaca.engines.belfast.limits import ASK_AGAIN_S, PASS_AHEAD_PART, REFUSED_AGAIN_S, STRAGGLER_LATE_S, WINDOW_ROUNDS
 from ithaca.engines.belfast.speculation.entries import (
     BelfastEntry,
     CutRange,
@@ -35,7 +35,7 @@ from ithaca.engines.belfast.speculation.state import BelfastState
 from ithaca.engines.belfast.speculation.takeover import AskPromise, CloseTaken, CopyLane
 from ithaca.engines.scalog.ordering.entries import CloseLane, Cut, OpenLane
 from ithaca.engines.scalog.ordering.leader import CutProposer
-from ithaca.engines.scalog.ordering.outcomes import Outcome, RefusedEntry
+from ithaca.engines.scalog.ordering.outcomes import OrderedCut, Outcome, RefusedEntry
 from ithaca.engines.scalog.ordering.reports import Report
 from ithaca.engines.scalog.ordering.retention import Retention
 from ithaca.model.config.slots import USUAL_SLOTS, SlotSettings
@@ -71,7 +71,9 @@ class SlotLeader(CutProposer):
     def __init__(self, state: BelfastState, settings: LeaderSettings) -> None:
         super().__init__(state)
         self._belfast = state
-        self._progress = Progress(state.slots, state.lanes, state.shards.by_number, state.disks)
+        # The slots of a cut that is passed are gone: where there are few, no more are passed than somebody waits for.
+        ahead = settings.rounds // PASS_AHEAD_PART if settings.slots.quotas == "wide" else 0
+        self._progress = Progress(state.slots, state.lanes, state.shards.by_number, state.disks, ahead_max=ahead)
         self._planner = Planner(state.slots, self._progress, quotas=settings.slots.quotas, rounds=settings.rounds)
         self._mode = ModeChoice(settings.slots.mode)
         self.speculators = 0
@@ -127,6 +129,8 @@ class SlotLeader(CutProposer):
                     self._progress.refused()
                 case _:
                     pass
+        if not all(isinstance(outcome, OrderedCut | SlotsOrdered) for outcome in outcomes):
+            self.supervisor.changed()
         self._progress.applied()
         self.takeovers.moved()
 

@@ -34,6 +34,9 @@ class Takeovers:
     def __contains__(self, lane: LaneId) -> bool:
         return lane in self._of
 
+    def __len__(self) -> int:
+        return len(self._of)
+
     def is_ordering(self, lane: LaneId) -> bool:
         """Whether all that is needed from replicas is there."""
         return lane in self._of and self._of[lane].phase == "ordering"

@@ -39,7 +39,7 @@ from ithaca.engines.belfast.speculation.outcomes import (
 from ithaca.engines.belfast.speculation.packed import Mode, PackedLayout, PackedSlots, PackedWindow
 from ithaca.engines.belfast.speculation.windows import Window
 from ithaca.engines.scalog.ordering.lanes import LaneTable, Runs
-from ithaca.model.cut import LaneLengths, lane_key, lane_of
+from ithaca.model.cut import LaneLengths, lane_key, lane_of, shard_of
 from ithaca.model.positions import FIRST, LaneId
 
 
@@ -109,7 +109,7 @@ class SlotOrder:
 
     def has_open_lane(self, shard: int) -> bool:
         """Whether the shard has a lane of which something may be delivered and not ordered: it is taken over first."""
-        return self.mode == "fixed" and any(lane.shard == shard for lane in self.open_lanes())
+        return self.mode == "fixed" and any(shard_of(key) == shard for key in self._lanes.keys.tolist())
 
     # Windows
 

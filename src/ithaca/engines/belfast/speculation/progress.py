@@ -28,7 +28,7 @@ class AskPass(NamedTuple):
 class _Lane:
     """What is known of one lane."""
 
-    __slots__ = ("acks", "asked", "done", "durable", "is_final", "passed", "report", "used")
+    __slots__ = ("acks", "ahead", "asked", "done", "durable", "is_final", "passed", "placed", "report", "used")
 
     def __init__(self, lane: LaneId) -> None:
         self.acks = Acks(lane)
@@ -39,6 +39,10 @@ class _Lane:
         self.done = 0
         """Every own cut before this one is done."""
         self.asked = 0
+        self.ahead = 1
+        """Rounds that it is asked to pass beyond the cut that somebody has reached."""
+        self.placed = 0
+        """Behind the last cut in which it placed something."""
         self.is_final = False
         """Whether its takeover has said all there is: reports count no more."""
 
@@ -46,7 +50,11 @@ class _Lane:
 class Progress:
     """The lanes of one leader's term."""
 
-    def __init__(self, order: SlotOrder, lanes: LaneTable, shards: Mapping[int, Shard], disks: Disks) -> None:
+    def __init__(
+        self, order: SlotOrder, lanes: LaneTable, shards: Mapping[int, Shard], disks: Disks, *, ahead_max: int = 0
+    ) -> None:
+        """`ahead_max`: rounds that a lane may be asked to pass beyond what others have reached."""
+        self._ahead_max = ahead_max
         self._order = order
         self._table = lanes
         self._shards = shards
@@ -67,6 +75,8 @@ class Progress:
             lane.report = report
         lane.passed = max(lane.passed, report.passed)
         lane.used.update(report.used)
+        if report.used:
+            lane.placed = max(lane.placed, report.used[-1][0] + 1)
         for ack in report.acks:
             lane.acks.take(report.lane, ack)
         self._count(lane, shard)
@@ -117,15 +127,24 @@ class Progress:
         return CutRange(self._order.attempt, start, stop, used, time_us, forget)
 
     def asks(self, hurried_to: int = 0) -> list[AskPass]:
-        """Lanes that others wait for: each is asked once for each cut that somebody has reached (lag-fix)."""
+        """Lanes that others wait for: each is asked once for each cut that somebody has reached (lag-fix).
+
+        It is asked to pass some more, and twice as much each time while it places nothing: then whoever appends again
+        need not wait for it, and nobody has to ask. What stays empty costs nothing.
+        """
         wanted = max(hurried_to, self.reached)
         asks: list[AskPass] = []
         for lane in self._listed(wanted):
             known = self._known(lane)
             if max(known.passed, known.asked) < wanted:
-                known.asked = wanted
-                asks.append(AskPass(lane, wanted))
+                known.ahead = 1 if known.placed > known.asked else min(2 * known.ahead, self._ahead_max)
+                known.asked = max(wanted, min(wanted + self._cuts(known.ahead), self._order.end_cut))
+                asks.append(AskPass(lane, known.asked))
         return asks
+
+    def _cuts(self, rounds: int) -> int:
+        windows = self._order.windows
+        return min(rounds, self._ahead_max) * (windows[-1].layout.groups if windows else 1)
 
     def asks_again(self) -> list[AskPass]:
         """The same for a tick: what was asked for and not answered may be lost."""

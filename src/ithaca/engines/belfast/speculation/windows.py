@@ -158,10 +158,14 @@ class Window:
 
     def share(self, lane: LaneId) -> Share | None:
         """None for a lane that has no slots here."""
-        of_round = self.layout.shares.get(lane)
-        if of_round is None:
-            return None
-        return Share(self.number, self.attempt, self.base, self.rounds, self.first_cut, of_round)
+        return self._shares.get(lane)
+
+    @cached_property
+    def _shares(self) -> dict[LaneId, Share]:
+        return {
+            lane: Share(self.number, self.attempt, self.base, self.rounds, self.first_cut, of_round)
+            for lane, of_round in self.layout.shares.items()
+        }
 
     def round_of(self, cut: int) -> int:
         """The round that a cut of this window belongs to."""

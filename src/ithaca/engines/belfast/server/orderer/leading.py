@@ -66,6 +66,7 @@ class SlotLeaderService(LeaderService):
         self._changes: list[_Change] = []
         self._changing = 0
         """Changes that wait or are in flight."""
+        self._is_deciding = False
         super().__init__(file, term, state, driver, metrics, ready, hello, clock)
 
     def end(self) -> None:
@@ -132,7 +133,14 @@ class SlotLeaderService(LeaderService):
     # Ordering
 
     def propose(self) -> None:
+        """Have done what is due at the end of this turn of the loop: what came together is decided on once."""
+        if not self._is_deciding:
+            self._is_deciding = True
+            self._loop.call_soon(self._decide)
+
+    def _decide(self) -> None:
         """Have done all that is due, and plan for when more will be."""
+        self._is_deciding = False
         leader = self._slots
         if leader is None or self._is_over:
             return

@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 from ithaca.engines.belfast.leading.lane_slots import LaneSlots, is_news, lane_slots
 from ithaca.engines.belfast.limits import FAILURES_TOLD_MAX
 from ithaca.engines.belfast.messages import AskPromise, CopyLane, PassTo, SlotOrderIs, SlotsAre
-from ithaca.engines.belfast.speculation.outcomes import SpeculationFailed
+from ithaca.engines.belfast.speculation.outcomes import SlotsOrdered, SpeculationFailed
 from ithaca.engines.belfast.speculation.state import BelfastState
 from ithaca.engines.scalog.ordering.outcomes import EngineOutcome, LaneOpened, OrderedCut, Outcome, ViewChanged
 from ithaca.engines.scalog.server.orderer.streams import NewsStreams
@@ -23,6 +23,8 @@ class SlotStreams(NewsStreams):
         super().__init__()
         self._state = state
         self._has_changed = False
+        """Whether more was ordered than cuts, which say nothing new of slots to come."""
+        self._has_moved = False
         self._told: WeakKeyDictionary[Connection, LaneSlots] = WeakKeyDictionary()
         """What the primary was told last over each connection."""
         self._speculators: dict[Connection, SlotOrderIs | None] = {}
@@ -32,8 +34,10 @@ class SlotStreams(NewsStreams):
     def take(self, outcomes: list[Outcome]) -> None:
         super().take(outcomes)
         for outcome in outcomes:
-            if isinstance(outcome, EngineOutcome | LaneOpened | ViewChanged | OrderedCut):
-                self._has_changed = True
+            if isinstance(outcome, SlotsOrdered | OrderedCut):
+                self._has_moved = True
+            elif isinstance(outcome, EngineOutcome | LaneOpened | ViewChanged):
+                self._has_changed = self._has_moved = True
             if isinstance(outcome, SpeculationFailed):
                 self._failures.append((outcome.lane, outcome.after, outcome.attempt))
 
@@ -43,6 +47,8 @@ class SlotStreams(NewsStreams):
             self._has_changed = False
             for lane in self._state().slots.open_lanes():
                 self.tell(lane)
+        if self._has_moved:
+            self._has_moved = False
             if self._speculators:
                 self._tell_speculators()
 
