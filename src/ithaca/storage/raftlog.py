@@ -17,6 +17,9 @@ record  0 length u32 of the msgpack | 4 type u8 | 5 zeros | 8 msgpack, zero-padd
         4: an index, from which on all entries go
 ```
 
+The version is 2 where newer entries may be in another file, with the place where this one ended then (`Place`). Else it
+is 1.
+
 Checksums are CRC32C. Behind the last group there may be zeros: they are written, and synced, a bounded distance
 ahead, so that syncing a small group changes no metadata of the file system (`storage.segment` does the same).
 
@@ -41,7 +44,7 @@ import errno
 import posixpath
 import struct
 from collections.abc import Iterable, Iterator
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 import google_crc32c
 import msgspec
@@ -54,7 +57,7 @@ from ithaca.raft.log import entry_bytes
 from ithaca.raft.messages import DurableState, Entry, HardState, Snapshot
 from ithaca.storage.disk import NO_DESCRIPTORS, Disk, File, write_zeros
 
-VERSION = 1
+VERSION, GOES_ON_VERSION = 1, 2
 FILE_NAME = "raft.log"
 NEW_NAME = "raft.log.new"
 
@@ -72,10 +75,18 @@ _entries_decoder = msgspec.msgpack.Decoder(tuple[Entry, ...])
 _cut_decoder = msgspec.msgpack.Decoder(int)
 
 
+class Place(NamedTuple):
+    """Where the next group goes. It is another one for each state of the log: a place never comes back."""
+
+    generation: int
+    offset: int
+
+
 class Verified(msgspec.Struct, frozen=True):
     """What `verify` found: everything up to `valid_bytes` checks out, and nothing behind it was synced."""
 
     state: DurableState
+    place: Place
     groups: int
     valid_bytes: int
     torn_bytes: int
@@ -85,8 +96,9 @@ class Verified(msgspec.Struct, frozen=True):
 class RaftLog:
     """The open log of one server. The directory exists, and belongs to it alone."""
 
-    def __init__(self, disk: Disk, directory: str, zero_ahead_bytes: int = 0) -> None:
+    def __init__(self, disk: Disk, directory: str, zero_ahead_bytes: int, version: int) -> None:
         self._disk = disk
+        self._version = version
         self._directory = directory
         self._zero_ahead_bytes = zero_ahead_bytes
         self._generation = 0
@@ -97,23 +109,45 @@ class RaftLog:
         self._fenced = False
 
     @classmethod
-    def create(cls, disk: Disk, directory: str, state: DurableState, *, zero_ahead_bytes: int = 0) -> "RaftLog":
-        """Start a new server's log; a server that ever had one must `open` it."""
+    def create(
+        cls, disk: Disk, directory: str, state: DurableState, *, zero_ahead_bytes: int = 0, goes_on: bool = False
+    ) -> "RaftLog":
+        """Start a new server's log; a server that ever had one must `open` it.
+
+        `goes_on`: its newest entries may be in another file.
+        """
         path = posixpath.join(directory, FILE_NAME)
         if disk.exists(path):
             raise LogError(f"{path} exists already: open it, or give the new server another directory")
-        log = cls(disk, directory, zero_ahead_bytes)
+        log = cls(disk, directory, zero_ahead_bytes, GOES_ON_VERSION if goes_on else VERSION)
         log._rewrite(state)
         return log
 
     @classmethod
     def open(cls, disk: Disk, directory: str, *, zero_ahead_bytes: int = 0) -> tuple["RaftLog", DurableState]:
         """Recover what is durable, and make durable what was found; raises `Corrupt`."""
-        found, generation = _scan(disk, directory)
-        log = cls(disk, directory, zero_ahead_bytes)
-        log._generation = generation
-        log._rewrite(found.state)
+        found = verify(disk, directory)
+        log = cls(disk, directory, zero_ahead_bytes, VERSION)
+        log._go_on(found, found.state)
         return log, found.state
+
+    @classmethod
+    def open_with(
+        cls, disk: Disk, directory: str, found: Verified, state: DurableState, *, zero_ahead_bytes: int = 0
+    ) -> "RaftLog":
+        """Open a log that `verify` has read, with a state that goes on from what was found."""
+        log = cls(disk, directory, zero_ahead_bytes, GOES_ON_VERSION)
+        log._go_on(found, state)
+        return log
+
+    def _go_on(self, found: Verified, state: DurableState) -> None:
+        self._generation = found.place.generation
+        self._rewrite(state)
+
+    @property
+    def place(self) -> Place:
+        """What an entry names that goes on from here, and is kept elsewhere."""
+        return Place(self._generation, self._end)
 
     def persist(self, effect: Persist) -> None:
         """Write and sync. `StorageFull`: nothing happened, try again; `Fenced`: stop this server."""
@@ -202,7 +236,7 @@ class RaftLog:
             if self._disk.exists(path):
                 self._disk.remove(path)
             file = self._disk.open(path, create=True)
-            file.write(0, [_file_head(generation, end), *groups])
+            file.write(0, [_file_head(self._version, generation, end), *groups])
             self._written, self._is_short = end, False
             self._write_zeros(file, end)
         except OSError as error:
@@ -246,12 +280,33 @@ def _is_full(error: OSError) -> bool:
 
 def verify(disk: Disk, directory: str) -> Verified:
     """Check every byte, change nothing; raises `Corrupt` for damage below what was synced."""
-    return _scan(disk, directory)[0]
+    path = posixpath.join(directory, FILE_NAME)
+    if not disk.exists(path):
+        raise NoSuchLog(f"{path} does not exist: a new server starts with RaftLog.create")
+    file = disk.open(path, writable=False)
+    data = file.read(0, file.size())
+    generation, synced_bytes = _check_file_head(data, path)
+    replay = _Replay(path)
+    offset, groups, end = _FILE_HEAD.size, 0, _FILE_HEAD.size
+    while offset < len(data):
+        body = _whole_group(data, offset, generation)
+        if body is None:
+            if offset < synced_bytes or _has_head_behind(data, offset, generation):
+                raise Corrupt("a group that was synced does not check out", file=path, offset=offset)
+            break
+        replay.group(body, offset)
+        offset += _GROUP_HEAD.size + len(body)
+        if body:
+            groups, end = groups + 1, offset  # the next group goes where a mark stands
+    if offset < synced_bytes:
+        raise Corrupt(f"the file ends before its {synced_bytes} synced bytes", file=path, offset=offset)
+    torn_bytes = len(data) - offset if any(data[offset:]) else 0
+    return Verified(replay.state, Place(generation, end), groups, offset, torn_bytes)
 
 
-def _file_head(generation: int, synced_bytes: int) -> bytes:
-    blank = _FILE_HEAD.pack(_FILE_MAGIC, VERSION, 0, generation, synced_bytes)
-    return _FILE_HEAD.pack(_FILE_MAGIC, VERSION, google_crc32c.value(blank), generation, synced_bytes)
+def _file_head(version: int, generation: int, synced_bytes: int) -> bytes:
+    blank = _FILE_HEAD.pack(_FILE_MAGIC, version, 0, generation, synced_bytes)
+    return _FILE_HEAD.pack(_FILE_MAGIC, version, google_crc32c.value(blank), generation, synced_bytes)
 
 
 def _group(offset: int, generation: int, records: Iterable[bytes]) -> list[bytes]:
@@ -362,31 +417,6 @@ class _Replay:
             self._entries.append(entry)
 
 
-def _scan(disk: Disk, directory: str) -> tuple[Verified, int]:
-    """Read the whole file; also returns its generation."""
-    path = posixpath.join(directory, FILE_NAME)
-    if not disk.exists(path):
-        raise NoSuchLog(f"{path} does not exist: a new server starts with RaftLog.create")
-    file = disk.open(path, writable=False)
-    data = file.read(0, file.size())
-    generation, synced_bytes = _check_file_head(data, path)
-    replay = _Replay(path)
-    offset, groups = _FILE_HEAD.size, 0
-    while offset < len(data):
-        body = _whole_group(data, offset, generation)
-        if body is None:
-            if offset < synced_bytes or _has_head_behind(data, offset, generation):
-                raise Corrupt("a group that was synced does not check out", file=path, offset=offset)
-            break
-        replay.group(body, offset)
-        offset += _GROUP_HEAD.size + len(body)
-        groups += bool(body)
-    if offset < synced_bytes:
-        raise Corrupt(f"the file ends before its {synced_bytes} synced bytes", file=path, offset=offset)
-    torn_bytes = len(data) - offset if any(data[offset:]) else 0
-    return Verified(replay.state, groups, offset, torn_bytes), generation
-
-
 def _check_file_head(data: bytes, path: str) -> tuple[int, int]:
     if len(data) < _FILE_HEAD.size:
         raise Corrupt("the header is missing", file=path, offset=0)
@@ -394,11 +424,11 @@ def _check_file_head(data: bytes, path: str) -> tuple[int, int]:
     blank = _FILE_HEAD.pack(magic, version, 0, generation, synced_bytes)
     if magic != _FILE_MAGIC or google_crc32c.value(blank) != crc:
         raise Corrupt("the header does not check out", file=path, offset=0)
-    if version != VERSION:
+    if version > GOES_ON_VERSION:
         raise FormatTooNew(
-            f"{path} has version {version}, this program reads {VERSION}: use a newer one",
+            f"{path} has version {version}, this program reads {GOES_ON_VERSION}: use a newer one",
             found=version,
-            supported=VERSION,
+            supported=GOES_ON_VERSION,
         )
     return generation, synced_bytes
 
