@@ -49,13 +49,13 @@ from typing import NamedTuple, NoReturn
 import google_crc32c
 import msgspec
 
-from ithaca.model.decoding import UNDECODABLE
 from ithaca.model.errors import Corrupt, Fenced, FormatTooNew, LogError, NoSuchLog, StorageFull
 from ithaca.model.limits import GROUP_BYTES_MAX, ZERO_GROUP_BYTES_MAX
 from ithaca.raft.events import Persist
 from ithaca.raft.log import entry_bytes
 from ithaca.raft.messages import DurableState, Entry, HardState, Snapshot
 from ithaca.storage.disk import NO_DESCRIPTORS, Disk, File, write_zeros
+from ithaca.storage.raftlog_records import CUT, ENTRIES, HARD_STATE, RECORD_HEAD, SNAPSHOT, Replay
 
 VERSION, GOES_ON_VERSION = 1, 2
 FILE_NAME = "raft.log"
@@ -65,14 +65,8 @@ _FILE_MAGIC = b"ithacarl"
 _FILE_HEAD = struct.Struct("<8sIIQQ")
 _GROUP_MAGIC = b"rgrp"
 _GROUP_HEAD = struct.Struct("<4sIQIIQ")
-_RECORD_HEAD = struct.Struct("<IB3x")
-_HARD_STATE, _SNAPSHOT, _ENTRIES, _CUT = 1, 2, 3, 4
 
 _encoder = msgspec.msgpack.Encoder()
-_hard_state_decoder = msgspec.msgpack.Decoder(HardState)
-_snapshot_decoder = msgspec.msgpack.Decoder(Snapshot)
-_entries_decoder = msgspec.msgpack.Decoder(tuple[Entry, ...])
-_cut_decoder = msgspec.msgpack.Decoder(int)
 
 
 class Place(NamedTuple):
@@ -162,11 +156,11 @@ class RaftLog:
     def _append(self, effect: Persist) -> None:
         records: list[bytes] = []
         if effect.hard_state is not None:
-            records.append(_record(_HARD_STATE, effect.hard_state))
+            records.append(_record(HARD_STATE, effect.hard_state))
         if effect.cut_from is not None:
-            records.append(_record(_CUT, effect.cut_from))
+            records.append(_record(CUT, effect.cut_from))
         if effect.entries:
-            records.append(_record(_ENTRIES, effect.entries))
+            records.append(_record(ENTRIES, effect.entries))
         group = _group(self._end, self._generation, records)
         end = self._end + sum(map(len, group))
         self._write(group, end)
@@ -286,7 +280,7 @@ def verify(disk: Disk, directory: str) -> Verified:
     file = disk.open(path, writable=False)
     data = file.read(0, file.size())
     generation, synced_bytes = _check_file_head(data, path)
-    replay = _Replay(path)
+    replay = Replay(path)
     offset, groups, end = _FILE_HEAD.size, 0, _FILE_HEAD.size
     while offset < len(data):
         body = _whole_group(data, offset, generation)
@@ -322,7 +316,7 @@ def _sealed_head(offset: int, generation: int, body_bytes: int, body_crc: int) -
 
 def _record(kind: int, value: HardState | Snapshot | tuple[Entry, ...] | int) -> bytes:
     data = _encoder.encode(value)
-    return _RECORD_HEAD.pack(len(data), kind) + data + bytes(-len(data) % 8)
+    return RECORD_HEAD.pack(len(data), kind) + data + bytes(-len(data) % 8)
 
 
 def _state_groups(state: DurableState, generation: int) -> Iterator[bytes]:
@@ -330,13 +324,13 @@ def _state_groups(state: DurableState, generation: int) -> Iterator[bytes]:
     offset = _FILE_HEAD.size
     snapshot = _encoder.encode(state.snapshot)
     records = [
-        *(_record(_HARD_STATE, state.hard_state), _RECORD_HEAD.pack(len(snapshot), _SNAPSHOT)),
+        *(_record(HARD_STATE, state.hard_state), RECORD_HEAD.pack(len(snapshot), SNAPSHOT)),
         *(snapshot, bytes(-len(snapshot) % 8)),
     ]
     for part in _parts(state.entries):
         yield from _parted_group(offset, generation, records)
         offset += _GROUP_HEAD.size + sum(map(len, records))
-        records = [_record(_ENTRIES, part)]
+        records = [_record(ENTRIES, part)]
     yield from _parted_group(offset, generation, records)
 
 
@@ -358,63 +352,6 @@ def _parts(entries: tuple[Entry, ...]) -> Iterator[tuple[Entry, ...]]:
             start, total = place, entry_bytes(entry)
     if start < len(entries):
         yield entries[start:]
-
-
-class _Replay:
-    """The state that the records so far add up to."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._hard_state = HardState()
-        self._snapshot = Snapshot()
-        self._entries: list[Entry] = []
-
-    @property
-    def state(self) -> DurableState:
-        return DurableState(self._hard_state, self._snapshot, tuple(self._entries))
-
-    def group(self, body: bytes, offset: int) -> None:
-        """Take the records of one checked group; what does not fit was never written by us."""
-        place = 0
-        try:
-            while place < len(body):
-                length, kind = _RECORD_HEAD.unpack_from(body, place)
-                place += _RECORD_HEAD.size
-                if length > len(body) - place:
-                    raise ValueError(f"a record of {length} bytes does not fit its group")
-                self._record(kind, body[place : place + length])
-                place += length + -length % 8
-        except (*UNDECODABLE, ValueError, struct.error) as error:
-            raise Corrupt(str(error), file=self._path, offset=offset) from error
-
-    def _record(self, kind: int, data: bytes) -> None:
-        if kind == _HARD_STATE:
-            self._hard_state = _hard_state_decoder.decode(data)
-        elif kind == _SNAPSHOT:
-            self._snapshot = _snapshot_decoder.decode(data)
-            self._entries = []
-        elif kind == _ENTRIES:
-            self._append(_entries_decoder.decode(data))
-        elif kind == _CUT:
-            self._cut(_cut_decoder.decode(data))
-        else:
-            raise ValueError(f"record type {kind} is unknown")
-
-    def _cut(self, index: int) -> None:
-        base = self._snapshot.index + 1
-        if index < base:
-            raise ValueError(f"entry {index} cannot go: it is part of the snapshot")
-        del self._entries[index - base :]
-
-    def _append(self, entries: tuple[Entry, ...]) -> None:
-        base = self._snapshot.index + 1
-        if not entries or not base <= entries[0].index <= base + len(self._entries):
-            raise ValueError("entries do not continue the log")
-        del self._entries[entries[0].index - base :]
-        for entry in entries:
-            if entry.index != base + len(self._entries):
-                raise ValueError(f"entry {entry.index} is not in its place")
-            self._entries.append(entry)
 
 
 def _check_file_head(data: bytes, path: str) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from random import Random
 
+import msgspec
 from tests.engines.raft.batches import batch_of
 
 from ithaca.engines.raft.replog.entries import TrimLog, encode_entry, range_in, range_of
@@ -12,6 +13,7 @@ from ithaca.model.errors import StorageFull
 from ithaca.raft.events import Persist
 from ithaca.raft.messages import DurableState, Entry, EntryKind, HardState, Snapshot, first_state
 from ithaca.sim.disk import PowerLoss, SimDisk, Tear
+from ithaca.storage.raftlog import verify
 from ithaca.storage.reader import Cursor
 from ithaca.wire.batch import NOOPS, Batch
 
@@ -43,7 +45,7 @@ class Life:
         self.copied: list[Batch] = []
         """With what a copy that was given up has left."""
         self.sequence = self.texts = 0
-        self.crashes = self.cuts = self.copies = self.full = 0
+        self.crashes = self.cuts = self.copies = self.full = self.restored = 0
         self.store = self.files.create(self.disk, DIRECTORY, self.state)
 
     # What the model says
@@ -77,7 +79,10 @@ class Life:
             self.check()
 
     def _step(self) -> None:
-        steps = (self._append, self._append, self._conflict, self._vote, self._compact, self._copy, self._trim)
+        steps = (
+            *(self._append, self._append, self._append, self._append, self._conflict, self._vote, self._compact),
+            *(self._copy, self._trim, self._stop),
+        )
         self.random.choice(steps)()
         self.commit_index = self.random.randint(self.commit_index, self.last_index)
 
@@ -85,8 +90,9 @@ class Life:
         """New entries, staged, and their batches."""
         entries: list[Entry] = []
         made: list[Batch] = []
+        only_ranges = self.random.random() < 0.7
         for index in range(first, first + self.random.randint(1, 4)):
-            kind = self.random.random()
+            kind = 1.0 if only_ranges else self.random.random()
             if kind < 0.2:
                 entries.append(Entry(index, term, EntryKind.NOOP, b""))
             elif kind < 0.3:
@@ -110,7 +116,7 @@ class Life:
         term = self.state.hard_state.term
         entries, made = self._entries(self.last_index + 1, self.end_at(self.last_index), term)
         after = DurableState(self.state.hard_state, self.state.snapshot, self.state.entries + entries)
-        self._persist(Persist(self._next(), None, None, entries), after, self.batches + made)
+        self._persist(Persist(self._next(), None, None, entries), after, self.batches + made, parts_of(after, entries))
 
     def _conflict(self) -> None:
         """Another leader replaces what is not committed, or only has it dropped."""
@@ -129,7 +135,7 @@ class Life:
         else:
             cut_from = first
         after = DurableState(hard_state, self.state.snapshot, kept + entries)
-        between = [DurableState(hard_state, self.state.snapshot, kept)]
+        between = [DurableState(hard_state, self.state.snapshot, kept), *parts_of(after, entries)]
         effect = Persist(self._next(), hard_state, None, entries, cut_from)
         self._persist(effect, after, self._until(lsn) + made, between)
 
@@ -190,6 +196,14 @@ class Life:
     def _trim(self) -> None:
         self.store.trim(self.random.randint(0, self.end_at(self.commit_index)))
 
+    def _stop(self) -> None:
+        """Cleanly, or as far as there is space."""
+        if self.random.random() < 0.3:
+            self.disk.capacity_bytes = 0
+        self.store.close(self.store.end_lsn)
+        self.disk.capacity_bytes = None
+        self._open()
+
     def _next(self) -> int:
         self.sequence += 1
         return self.sequence
@@ -244,7 +258,9 @@ class Life:
     def _open(self) -> None:
         if not hasattr(self, "possible"):
             self.possible = [(self.state, self.batches)]
+        in_raft_log = len(verify(self.disk, DIRECTORY).state.entries)
         self.store, found = self.files.open(self.disk, DIRECTORY)
+        self.restored += len(found.entries) - in_raft_log
         for state, batches in self.possible:
             if state == found:
                 self.state, self.batches = state, batches
@@ -277,6 +293,14 @@ class Life:
                 for batch, wanted in zip(of_range, named, strict=True):
                     assert batch.kind == NOOPS or _bytes(batch) == _bytes(wanted)
                     assert batch.kind != NOOPS or batch.end_lsn <= lane.trim_lsn
+
+
+def parts_of(after: DurableState, entries: Sequence[Entry]) -> list[DurableState]:
+    """What a crash may leave of ranges that are written together: those that are named first."""
+    if any(range_in(entry) is None for entry in entries):
+        return []
+    before = after.entries[: len(after.entries) - len(entries)]
+    return [msgspec.structs.replace(after, entries=(*before, *entries[:count])) for count in range(len(entries))]
 
 
 def _bytes(batch: Batch) -> bytes:

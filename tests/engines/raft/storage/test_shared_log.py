@@ -28,6 +28,8 @@ SEEDS, CAMPAIGN_SEEDS, CAMPAIGN_CHUNK = 150, 5000, 500
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     shrink_limits(monkeypatch)
     monkeypatch.setattr("ithaca.engines.raft.storage.shared_log.ZERO_AHEAD_BYTES", 64)
+    monkeypatch.setattr("ithaca.engines.raft.storage.shared_log.GROUP_BYTES_MAX", 400)
+    monkeypatch.setattr("ithaca.engines.raft.storage.names.NAMED_RANGES_MAX", 7)
 
 
 def run(first: int, seeds: int) -> Counter[str]:
@@ -38,7 +40,7 @@ def run(first: int, seeds: int) -> Counter[str]:
             life.live()
         except Exception as error:
             raise AssertionError(f"seed {seed}") from error
-        counts.update(crashes=life.crashes, cuts=life.cuts, copies=life.copies, full=life.full)
+        counts.update(crashes=life.crashes, cuts=life.cuts, copies=life.copies, full=life.full, restored=life.restored)
     return counts
 
 

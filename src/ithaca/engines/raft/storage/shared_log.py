@@ -151,7 +151,7 @@ class SharedLog:
         self._forget_staged(entries)
 
     def _may_name(self, entries: Sequence[Entry]) -> bool:
-        """Names stand in a lane that has nothing behind its last range, neither copies nor what is left of a conflict."""
+        """Nothing may stand behind the last range, neither copies nor what is left of a conflict."""
         return self.names_ranges and self.lane.length == self._end and self._named.has_room(entries)
 
     def _persist_entries(self, effect: Persist) -> None:
@@ -279,7 +279,10 @@ class SharedLog:
             self._write(batches)
 
     def trim(self, lsn: int) -> None:
-        """Let go, durably, of records below an LSN, and of the segments that hold nothing else, but for what they name."""
+        """Let go, durably, of records below an LSN, and of the segments that hold nothing else.
+
+        Names go with them, so what is named is in the Raft log before.
+        """
         if self.lane.trim_lsn < lsn <= self.lane.length:
             self._write_named()
             self.lane.commit(self.lane.prepare([control_entry(TrimmedTo(lsn))]))
