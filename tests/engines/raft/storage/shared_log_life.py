@@ -113,10 +113,14 @@ class Life:
         return batch_of(1, 1 + lsn, self.random.randint(1, 3), text=text).placed(lsn, SEED)
 
     def _append(self) -> None:
-        term = self.state.hard_state.term
-        entries, made = self._entries(self.last_index + 1, self.end_at(self.last_index), term)
-        after = DurableState(self.state.hard_state, self.state.snapshot, self.state.entries + entries)
-        self._persist(Persist(self._next(), None, None, entries), after, self.batches + made, parts_of(after, entries))
+        hard_state = self.state.hard_state
+        if self.random.random() < 0.2:
+            hard_state = HardState(hard_state.term + 1, self.random.choice((None, 1)))
+        entries, made = self._entries(self.last_index + 1, self.end_at(self.last_index), hard_state.term)
+        after = DurableState(hard_state, self.state.snapshot, self.state.entries + entries)
+        is_same = hard_state == self.state.hard_state
+        effect = Persist(self._next(), None if is_same else hard_state, None, entries)
+        self._persist(effect, after, self.batches + made, parts_of(after, entries) if is_same else ())
 
     def _conflict(self) -> None:
         """Another leader replaces what is not committed, or only has it dropped."""
