@@ -19,7 +19,7 @@ from ithaca.engines.raft.storage.stored import held_batches
 from ithaca.model.errors import Corrupt
 from ithaca.raft.events import Persist
 from ithaca.raft.messages import Entry, EntryKind, HardState, first_state
-from ithaca.sim.disk import PowerLoss, SimDisk
+from ithaca.sim.disk import PowerLoss, SimDisk, SimFile
 from ithaca.storage import lane as lanes
 from ithaca.storage.raftlog import FILE_NAME, Place, RaftLog, verify
 from ithaca.wire.batch import Batch
@@ -45,8 +45,13 @@ def begun() -> tuple[SimDisk, SharedLog]:
 def test_a_range_is_synced_once_and_found_after_a_power_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     disk, store = begun()
     synced: list[str] = []
-    sync = type(disk.open(PATH)).sync
-    monkeypatch.setattr(type(disk.open(PATH)), "sync", lambda file: (synced.append(file.path), sync(file))[1])
+    sync = SimFile.sync
+
+    def noted(file: SimFile) -> None:
+        synced.append(file.path)
+        sync(file)
+
+    monkeypatch.setattr(SimFile, "sync", noted)
     store.persist(Persist(4, None, None, (entry(store, 4, 1, 6),)))
     assert [path.startswith(LANE_PATH) for path in synced] == [True]
     assert raft_entries(disk) == [1]
