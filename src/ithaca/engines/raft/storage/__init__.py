@@ -1,5 +1,6 @@
-"""The disk of a server: `shared_log` keeps lane and Raft log in step, `names` is what the lane says of its newest ranges
-before the Raft log does, `staging` is what waits to be written, `stored` is what a stopped server's directory holds.
+"""The disk of a server: `shared_log` keeps lane and Raft log in step, `names` is what the lane says of its newest
+ranges before the Raft log does, `staging` is what waits to be written, `stored` is what a stopped server's directory
+holds.
 
 ```
 <directory>/raft.log   terms, votes, ranges, the compaction point (`ithaca.storage.raftlog`)
