@@ -4,10 +4,13 @@ from collections.abc import Sequence
 from random import Random
 
 import msgspec
+import pytest
 from tests.engines.raft.batches import batch_of
+from tests.storage.lanes import shrink_limits
 
 from ithaca.engines.raft.replog.entries import TrimLog, encode_entry, range_in, range_of
 from ithaca.engines.raft.replog.state import LogState
+from ithaca.engines.raft.storage import names, shared_log
 from ithaca.engines.raft.storage.shared_log import SEED, SharedLog, SharedLogFiles
 from ithaca.model.errors import StorageFull
 from ithaca.raft.events import Persist
@@ -20,6 +23,14 @@ from ithaca.wire.batch import NOOPS, Batch
 NEVER = 1 << 60
 DIRECTORY = "/server"
 SEGMENT_BYTES = 2048
+
+
+def shrink(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small files, groups and bounds, so that few operations have everything in them."""
+    shrink_limits(monkeypatch)
+    monkeypatch.setattr(shared_log, "ZERO_AHEAD_BYTES", 64)
+    monkeypatch.setattr(shared_log, "GROUP_BYTES_MAX", 400)
+    monkeypatch.setattr(names, "NAMED_RANGES_MAX", 7)
 
 
 def point(index: int, term: int, length: int) -> Snapshot:

@@ -5,8 +5,7 @@ from contextlib import suppress
 
 import pytest
 from tests.engines.raft.batches import batch_of
-from tests.engines.raft.storage.shared_log_life import DIRECTORY, Life, point
-from tests.storage.lanes import shrink_limits
+from tests.engines.raft.storage.shared_log_life import DIRECTORY, Life, point, shrink
 
 from ithaca.engines.raft.name import LANE
 from ithaca.engines.raft.replog.entries import encode_entry, range_of
@@ -26,10 +25,7 @@ SEEDS, CAMPAIGN_SEEDS, CAMPAIGN_CHUNK = 150, 5000, 500
 
 @pytest.fixture
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    shrink_limits(monkeypatch)
-    monkeypatch.setattr("ithaca.engines.raft.storage.shared_log.ZERO_AHEAD_BYTES", 64)
-    monkeypatch.setattr("ithaca.engines.raft.storage.shared_log.GROUP_BYTES_MAX", 400)
-    monkeypatch.setattr("ithaca.engines.raft.storage.names.NAMED_RANGES_MAX", 7)
+    shrink(monkeypatch)
 
 
 def run(first: int, seeds: int) -> Counter[str]:
