@@ -42,7 +42,7 @@ class _Loader(SourceFileLoader):
             raise CannotPlant(f"bug {self._bug['name']!r} is no Python: {error}") from error
 
 
-class _Finder(MetaPathFinder):
+class Finder(MetaPathFinder):
     """Finds the module that is to be changed, and leaves all others to those behind it."""
 
     def __init__(self, bug: dict[str, str]) -> None:
@@ -66,7 +66,7 @@ def main() -> None:
     task = json.load(sys.stdin)
     if any(name.partition(".")[0] == "ithaca" for name in sys.modules):
         raise CannotPlant("the product was imported before the bug was planted")
-    finder = _Finder(task)
+    finder = Finder(task)
     sys.meta_path.insert(0, finder)
     from ithaca.sim.run import run_seed
 

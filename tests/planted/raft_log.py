@@ -7,19 +7,54 @@ RAFT_LOG = (
         "log-lane-not-synced",
         "bytes of the data log are not synced before the range that names them",
         "ithaca.engines.raft.storage.shared_log",
-        "        lane = Lane(self._disk, self._directory, LANE, segment_bytes=self._segment_bytes)",
-        ('        lane = Lane(self._disk, self._directory, LANE, segment_bytes=self._segment_bytes, durability="os")'),
+        "    lane = Lane(disk, directory, LANE, segment_bytes=segment_bytes)",
+        '    lane = Lane(disk, directory, LANE, segment_bytes=segment_bytes, durability="os")',
         engine="raft",
     ),
     Bug(
         "log-bytes-after-range",
         "the range is written and synced before its bytes are",
         "ithaca.engines.raft.storage.shared_log",
-        "            self._write_bytes(effect.sequence, self._end, entries)\n",
         (
-            "            self._raft.persist(Persist(effect.sequence, None, None, entries))\n"
+            "            self._write_bytes(effect.sequence, self._end, entries)\n"
+            "            self._persist_entries(Persist(effect.sequence, hard_state, None, entries))\n"
+        ),
+        (
+            "            self._persist_entries(Persist(effect.sequence, hard_state, None, entries))\n"
             "            self._write_bytes(effect.sequence, self._end, entries)\n"
         ),
+        engine="raft",
+    ),
+    Bug(
+        "log-name-not-written",
+        "a range is taken for named, and nothing names it",
+        "ithaca.engines.raft.storage.shared_log",
+        "                    batches.append(name_of(entry, self._raft.place))\n",
+        "                    pass\n",
+        engine="raft",
+    ),
+    Bug(
+        "log-named-left-out",
+        "what is written to the Raft log comes without the ranges before it that were only named",
+        "ithaca.engines.raft.storage.shared_log",
+        "entries=(*self._named.entries, *effect.entries)))",
+        "entries=effect.entries))",
+        engine="raft",
+    ),
+    Bug(
+        "log-found-names-unwritten",
+        "ranges that a start finds by their names take part, and are not written to the Raft log",
+        "ithaca.engines.raft.storage.shared_log",
+        "        raft = RaftLog.open_with(disk, directory, found, state, zero_ahead_bytes=ZERO_AHEAD_BYTES)\n",
+        "        raft = RaftLog.open_with(disk, directory, found, found.state, zero_ahead_bytes=ZERO_AHEAD_BYTES)\n",
+        engine="raft",
+    ),
+    Bug(
+        "log-controls-unnamed",
+        "entries that are no ranges wait, too, and nothing names them",
+        "ithaca.engines.raft.storage.names",
+        "        if not all(map(is_range, entries)) or len",
+        "        if len",
         engine="raft",
     ),
     Bug(

@@ -115,9 +115,9 @@ def fits_unless_missing(node: Node, message: AppendEntries) -> bool:
 
 def trust_page_cache(cls: type[RaftLog], disk: Disk, directory: str) -> tuple[RaftLog, DurableState]:
     """Recovery that goes on in the file it found, although a sync of it may have failed."""
-    found, generation = raftlog._scan(disk, directory)
-    log = cls(disk, directory)
-    log._generation, log._end = generation, found.valid_bytes
+    found = raftlog.verify(disk, directory)
+    log = cls(disk, directory, 0, raftlog.VERSION)
+    log._generation, log._end = found.place.generation, found.valid_bytes
     log._file = disk.open(f"{directory}/{raftlog.FILE_NAME}")
     return log, found.state
 

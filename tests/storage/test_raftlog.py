@@ -194,11 +194,11 @@ def test_heads_that_stand_in_payloads_prove_nothing() -> None:
 def test_a_version_from_the_future_is_named() -> None:
     disk, _, _ = filled()
     data = bytearray(contents(disk))
-    data[8:16] = struct.pack("<II", 2, 0)
+    data[8:16] = struct.pack("<II", 3, 0)
     data[12:16] = struct.pack("<I", google_crc32c.value(bytes(data[:32])))
     with pytest.raises(FormatTooNew) as caught:
         reopened(disk_with(bytes(data)))
-    assert (caught.value.found, caught.value.supported) == (2, 1)
+    assert (caught.value.found, caught.value.supported) == (3, 2)
 
 
 def test_a_missing_log_is_not_an_empty_one() -> None:

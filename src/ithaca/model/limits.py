@@ -139,6 +139,10 @@ EXPIRE_TIMEOUT_S = 1.0
 """How long closing a handle waits for its sessions to be forgotten."""
 GROUP_BYTES_MAX = 32 * MIB
 """Written and synced together; a larger batch goes alone."""
+NAMED_RANGES_MAX = 256
+NAMED_BYTES_MAX = 64 * MIB
+"""Ranges of the engine raft that only their lane names, and the bytes of these: a start reads them all. Then they are
+written to the Raft log together."""
 
 STORAGE_FULL_RETRY_S = 1.0
 """A write that found no space is tried again this often."""

@@ -17,6 +17,9 @@ record  0 length u32 of the msgpack | 4 type u8 | 5 zeros | 8 msgpack, zero-padd
         4: an index, from which on all entries go
 ```
 
+The version is 2 where newer entries may be in another file, with the place where this one ended then (`Place`). Else it
+is 1.
+
 Checksums are CRC32C. Behind the last group there may be zeros: they are written, and synced, a bounded distance
 ahead, so that syncing a small group changes no metadata of the file system (`storage.segment` does the same).
 
@@ -41,20 +44,20 @@ import errno
 import posixpath
 import struct
 from collections.abc import Iterable, Iterator
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 import google_crc32c
 import msgspec
 
-from ithaca.model.decoding import UNDECODABLE
 from ithaca.model.errors import Corrupt, Fenced, FormatTooNew, LogError, NoSuchLog, StorageFull
 from ithaca.model.limits import GROUP_BYTES_MAX, ZERO_GROUP_BYTES_MAX
 from ithaca.raft.events import Persist
 from ithaca.raft.log import entry_bytes
 from ithaca.raft.messages import DurableState, Entry, HardState, Snapshot
 from ithaca.storage.disk import NO_DESCRIPTORS, Disk, File, write_zeros
+from ithaca.storage.raftlog_records import CUT, ENTRIES, HARD_STATE, RECORD_HEAD, SNAPSHOT, Replay
 
-VERSION = 1
+VERSION, GOES_ON_VERSION = 1, 2
 FILE_NAME = "raft.log"
 NEW_NAME = "raft.log.new"
 
@@ -62,20 +65,22 @@ _FILE_MAGIC = b"ithacarl"
 _FILE_HEAD = struct.Struct("<8sIIQQ")
 _GROUP_MAGIC = b"rgrp"
 _GROUP_HEAD = struct.Struct("<4sIQIIQ")
-_RECORD_HEAD = struct.Struct("<IB3x")
-_HARD_STATE, _SNAPSHOT, _ENTRIES, _CUT = 1, 2, 3, 4
 
 _encoder = msgspec.msgpack.Encoder()
-_hard_state_decoder = msgspec.msgpack.Decoder(HardState)
-_snapshot_decoder = msgspec.msgpack.Decoder(Snapshot)
-_entries_decoder = msgspec.msgpack.Decoder(tuple[Entry, ...])
-_cut_decoder = msgspec.msgpack.Decoder(int)
+
+
+class Place(NamedTuple):
+    """Where the next group goes. It is another one for each state of the log: a place never comes back."""
+
+    generation: int
+    offset: int
 
 
 class Verified(msgspec.Struct, frozen=True):
     """What `verify` found: everything up to `valid_bytes` checks out, and nothing behind it was synced."""
 
     state: DurableState
+    place: Place
     groups: int
     valid_bytes: int
     torn_bytes: int
@@ -85,8 +90,9 @@ class Verified(msgspec.Struct, frozen=True):
 class RaftLog:
     """The open log of one server. The directory exists, and belongs to it alone."""
 
-    def __init__(self, disk: Disk, directory: str, zero_ahead_bytes: int = 0) -> None:
+    def __init__(self, disk: Disk, directory: str, zero_ahead_bytes: int, version: int) -> None:
         self._disk = disk
+        self._version = version
         self._directory = directory
         self._zero_ahead_bytes = zero_ahead_bytes
         self._generation = 0
@@ -97,23 +103,45 @@ class RaftLog:
         self._fenced = False
 
     @classmethod
-    def create(cls, disk: Disk, directory: str, state: DurableState, *, zero_ahead_bytes: int = 0) -> "RaftLog":
-        """Start a new server's log; a server that ever had one must `open` it."""
+    def create(
+        cls, disk: Disk, directory: str, state: DurableState, *, zero_ahead_bytes: int = 0, goes_on: bool = False
+    ) -> "RaftLog":
+        """Start a new server's log; a server that ever had one must `open` it.
+
+        `goes_on`: its newest entries may be in another file.
+        """
         path = posixpath.join(directory, FILE_NAME)
         if disk.exists(path):
             raise LogError(f"{path} exists already: open it, or give the new server another directory")
-        log = cls(disk, directory, zero_ahead_bytes)
+        log = cls(disk, directory, zero_ahead_bytes, GOES_ON_VERSION if goes_on else VERSION)
         log._rewrite(state)
         return log
 
     @classmethod
     def open(cls, disk: Disk, directory: str, *, zero_ahead_bytes: int = 0) -> tuple["RaftLog", DurableState]:
         """Recover what is durable, and make durable what was found; raises `Corrupt`."""
-        found, generation = _scan(disk, directory)
-        log = cls(disk, directory, zero_ahead_bytes)
-        log._generation = generation
-        log._rewrite(found.state)
+        found = verify(disk, directory)
+        log = cls(disk, directory, zero_ahead_bytes, VERSION)
+        log._go_on(found, found.state)
         return log, found.state
+
+    @classmethod
+    def open_with(
+        cls, disk: Disk, directory: str, found: Verified, state: DurableState, *, zero_ahead_bytes: int = 0
+    ) -> "RaftLog":
+        """Open a log that `verify` has read, with a state that goes on from what was found."""
+        log = cls(disk, directory, zero_ahead_bytes, GOES_ON_VERSION)
+        log._go_on(found, state)
+        return log
+
+    def _go_on(self, found: Verified, state: DurableState) -> None:
+        self._generation = found.place.generation
+        self._rewrite(state)
+
+    @property
+    def place(self) -> Place:
+        """What an entry names that goes on from here, and is kept elsewhere."""
+        return Place(self._generation, self._end)
 
     def persist(self, effect: Persist) -> None:
         """Write and sync. `StorageFull`: nothing happened, try again; `Fenced`: stop this server."""
@@ -128,11 +156,11 @@ class RaftLog:
     def _append(self, effect: Persist) -> None:
         records: list[bytes] = []
         if effect.hard_state is not None:
-            records.append(_record(_HARD_STATE, effect.hard_state))
+            records.append(_record(HARD_STATE, effect.hard_state))
         if effect.cut_from is not None:
-            records.append(_record(_CUT, effect.cut_from))
+            records.append(_record(CUT, effect.cut_from))
         if effect.entries:
-            records.append(_record(_ENTRIES, effect.entries))
+            records.append(_record(ENTRIES, effect.entries))
         group = _group(self._end, self._generation, records)
         end = self._end + sum(map(len, group))
         self._write(group, end)
@@ -202,7 +230,7 @@ class RaftLog:
             if self._disk.exists(path):
                 self._disk.remove(path)
             file = self._disk.open(path, create=True)
-            file.write(0, [_file_head(generation, end), *groups])
+            file.write(0, [_file_head(self._version, generation, end), *groups])
             self._written, self._is_short = end, False
             self._write_zeros(file, end)
         except OSError as error:
@@ -246,12 +274,33 @@ def _is_full(error: OSError) -> bool:
 
 def verify(disk: Disk, directory: str) -> Verified:
     """Check every byte, change nothing; raises `Corrupt` for damage below what was synced."""
-    return _scan(disk, directory)[0]
+    path = posixpath.join(directory, FILE_NAME)
+    if not disk.exists(path):
+        raise NoSuchLog(f"{path} does not exist: a new server starts with RaftLog.create")
+    file = disk.open(path, writable=False)
+    data = file.read(0, file.size())
+    generation, synced_bytes = _check_file_head(data, path)
+    replay = Replay(path)
+    offset, groups, end = _FILE_HEAD.size, 0, _FILE_HEAD.size
+    while offset < len(data):
+        body = _whole_group(data, offset, generation)
+        if body is None:
+            if offset < synced_bytes or _has_head_behind(data, offset, generation):
+                raise Corrupt("a group that was synced does not check out", file=path, offset=offset)
+            break
+        replay.group(body, offset)
+        offset += _GROUP_HEAD.size + len(body)
+        if body:
+            groups, end = groups + 1, offset  # the next group goes where a mark stands
+    if offset < synced_bytes:
+        raise Corrupt(f"the file ends before its {synced_bytes} synced bytes", file=path, offset=offset)
+    torn_bytes = len(data) - offset if any(data[offset:]) else 0
+    return Verified(replay.state, Place(generation, end), groups, offset, torn_bytes)
 
 
-def _file_head(generation: int, synced_bytes: int) -> bytes:
-    blank = _FILE_HEAD.pack(_FILE_MAGIC, VERSION, 0, generation, synced_bytes)
-    return _FILE_HEAD.pack(_FILE_MAGIC, VERSION, google_crc32c.value(blank), generation, synced_bytes)
+def _file_head(version: int, generation: int, synced_bytes: int) -> bytes:
+    blank = _FILE_HEAD.pack(_FILE_MAGIC, version, 0, generation, synced_bytes)
+    return _FILE_HEAD.pack(_FILE_MAGIC, version, google_crc32c.value(blank), generation, synced_bytes)
 
 
 def _group(offset: int, generation: int, records: Iterable[bytes]) -> list[bytes]:
@@ -267,7 +316,7 @@ def _sealed_head(offset: int, generation: int, body_bytes: int, body_crc: int) -
 
 def _record(kind: int, value: HardState | Snapshot | tuple[Entry, ...] | int) -> bytes:
     data = _encoder.encode(value)
-    return _RECORD_HEAD.pack(len(data), kind) + data + bytes(-len(data) % 8)
+    return RECORD_HEAD.pack(len(data), kind) + data + bytes(-len(data) % 8)
 
 
 def _state_groups(state: DurableState, generation: int) -> Iterator[bytes]:
@@ -275,13 +324,13 @@ def _state_groups(state: DurableState, generation: int) -> Iterator[bytes]:
     offset = _FILE_HEAD.size
     snapshot = _encoder.encode(state.snapshot)
     records = [
-        *(_record(_HARD_STATE, state.hard_state), _RECORD_HEAD.pack(len(snapshot), _SNAPSHOT)),
+        *(_record(HARD_STATE, state.hard_state), RECORD_HEAD.pack(len(snapshot), SNAPSHOT)),
         *(snapshot, bytes(-len(snapshot) % 8)),
     ]
     for part in _parts(state.entries):
         yield from _parted_group(offset, generation, records)
         offset += _GROUP_HEAD.size + sum(map(len, records))
-        records = [_record(_ENTRIES, part)]
+        records = [_record(ENTRIES, part)]
     yield from _parted_group(offset, generation, records)
 
 
@@ -305,88 +354,6 @@ def _parts(entries: tuple[Entry, ...]) -> Iterator[tuple[Entry, ...]]:
         yield entries[start:]
 
 
-class _Replay:
-    """The state that the records so far add up to."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._hard_state = HardState()
-        self._snapshot = Snapshot()
-        self._entries: list[Entry] = []
-
-    @property
-    def state(self) -> DurableState:
-        return DurableState(self._hard_state, self._snapshot, tuple(self._entries))
-
-    def group(self, body: bytes, offset: int) -> None:
-        """Take the records of one checked group; what does not fit was never written by us."""
-        place = 0
-        try:
-            while place < len(body):
-                length, kind = _RECORD_HEAD.unpack_from(body, place)
-                place += _RECORD_HEAD.size
-                if length > len(body) - place:
-                    raise ValueError(f"a record of {length} bytes does not fit its group")
-                self._record(kind, body[place : place + length])
-                place += length + -length % 8
-        except (*UNDECODABLE, ValueError, struct.error) as error:
-            raise Corrupt(str(error), file=self._path, offset=offset) from error
-
-    def _record(self, kind: int, data: bytes) -> None:
-        if kind == _HARD_STATE:
-            self._hard_state = _hard_state_decoder.decode(data)
-        elif kind == _SNAPSHOT:
-            self._snapshot = _snapshot_decoder.decode(data)
-            self._entries = []
-        elif kind == _ENTRIES:
-            self._append(_entries_decoder.decode(data))
-        elif kind == _CUT:
-            self._cut(_cut_decoder.decode(data))
-        else:
-            raise ValueError(f"record type {kind} is unknown")
-
-    def _cut(self, index: int) -> None:
-        base = self._snapshot.index + 1
-        if index < base:
-            raise ValueError(f"entry {index} cannot go: it is part of the snapshot")
-        del self._entries[index - base :]
-
-    def _append(self, entries: tuple[Entry, ...]) -> None:
-        base = self._snapshot.index + 1
-        if not entries or not base <= entries[0].index <= base + len(self._entries):
-            raise ValueError("entries do not continue the log")
-        del self._entries[entries[0].index - base :]
-        for entry in entries:
-            if entry.index != base + len(self._entries):
-                raise ValueError(f"entry {entry.index} is not in its place")
-            self._entries.append(entry)
-
-
-def _scan(disk: Disk, directory: str) -> tuple[Verified, int]:
-    """Read the whole file; also returns its generation."""
-    path = posixpath.join(directory, FILE_NAME)
-    if not disk.exists(path):
-        raise NoSuchLog(f"{path} does not exist: a new server starts with RaftLog.create")
-    file = disk.open(path, writable=False)
-    data = file.read(0, file.size())
-    generation, synced_bytes = _check_file_head(data, path)
-    replay = _Replay(path)
-    offset, groups = _FILE_HEAD.size, 0
-    while offset < len(data):
-        body = _whole_group(data, offset, generation)
-        if body is None:
-            if offset < synced_bytes or _has_head_behind(data, offset, generation):
-                raise Corrupt("a group that was synced does not check out", file=path, offset=offset)
-            break
-        replay.group(body, offset)
-        offset += _GROUP_HEAD.size + len(body)
-        groups += bool(body)
-    if offset < synced_bytes:
-        raise Corrupt(f"the file ends before its {synced_bytes} synced bytes", file=path, offset=offset)
-    torn_bytes = len(data) - offset if any(data[offset:]) else 0
-    return Verified(replay.state, groups, offset, torn_bytes), generation
-
-
 def _check_file_head(data: bytes, path: str) -> tuple[int, int]:
     if len(data) < _FILE_HEAD.size:
         raise Corrupt("the header is missing", file=path, offset=0)
@@ -394,11 +361,11 @@ def _check_file_head(data: bytes, path: str) -> tuple[int, int]:
     blank = _FILE_HEAD.pack(magic, version, 0, generation, synced_bytes)
     if magic != _FILE_MAGIC or google_crc32c.value(blank) != crc:
         raise Corrupt("the header does not check out", file=path, offset=0)
-    if version != VERSION:
+    if version > GOES_ON_VERSION:
         raise FormatTooNew(
-            f"{path} has version {version}, this program reads {VERSION}: use a newer one",
+            f"{path} has version {version}, this program reads {GOES_ON_VERSION}: use a newer one",
             found=version,
-            supported=VERSION,
+            supported=GOES_ON_VERSION,
         )
     return generation, synced_bytes
 

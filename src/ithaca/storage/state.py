@@ -26,6 +26,19 @@ class TrimmedTo(msgspec.Struct, frozen=True, tag="trimmed"):
     lsn: _Lsn
 
 
+class Named(msgspec.Struct, frozen=True, tag="named"):
+    """Control entry of the engine `raft`: the batches behind it are the range of this entry of the Raft log.
+
+    It counts as long as the Raft log ends where it did then (`raftlog.Place`), and is nothing to the lane itself.
+    """
+
+    generation: int
+    offset: int
+    index: int
+    term: int
+    data: bytes
+
+
 class ConsumersChanged(msgspec.Struct, frozen=True, tag="consumers"):
     """Control entry of an embedded log: what was asked of its named consumers."""
 
@@ -33,7 +46,7 @@ class ConsumersChanged(msgspec.Struct, frozen=True, tag="consumers"):
 
 
 T = TypeVar("T")
-Control = SessionOpened | SessionForgotten | TrimmedTo | ConsumersChanged
+Control = SessionOpened | SessionForgotten | TrimmedTo | Named | ConsumersChanged
 
 
 class _Snapshot(msgspec.Struct, frozen=True):
@@ -87,7 +100,7 @@ class LaneState:
             if entry.producer_id:
                 self.sessions.apply_batch(entry)
         elif entry.kind == CONTROL:
-            self._apply_control(_decode(entry, _control_decoder))
+            self._apply_control(control_in(entry))
         elif entry.kind == SNAPSHOT and self.has_holes:
             body = _decode(entry, _snapshot_decoder)
             self.sessions, self.has_holes = self.sessions.replaced(body.sessions), body.has_holes
@@ -103,11 +116,18 @@ class LaneState:
                 self.sessions.apply_forgotten(control)
             case ConsumersChanged(changes):
                 self.consumers.apply(changes)
+            case Named():
+                pass
 
 
 def control_entry(control: Control) -> Batch:
     """The entry that makes a change of state durable."""
     return bookkeeping(CONTROL, msgspec.msgpack.encode(control))
+
+
+def control_in(entry: Batch) -> Control:
+    """The inverse of `control_entry`."""
+    return _decode(entry, _control_decoder)
 
 
 _control_decoder: msgspec.msgpack.Decoder[Control] = msgspec.msgpack.Decoder(Control)

@@ -11,6 +11,7 @@ from ithaca.raft.events import Persist
 from ithaca.raft.messages import DurableState, Entry
 from ithaca.runtime.connection import Connection
 from ithaca.storage.disk import Disk
+from ithaca.storage.lane import Lane
 from ithaca.storage.raftlog import RaftLog
 from ithaca.wire.batch import Batch
 
@@ -21,6 +22,8 @@ class NaiveLog(SharedLog):
     Both are synced, as both are counted on. What a compaction keeps of the Raft log is not written again: of a naive
     store, too, that would be whole files. It is never read, so nobody starts a server of this kind again.
     """
+
+    names_ranges = False
 
     def _persist_entries(self, effect: Persist) -> None:
         entries = tuple(self._with_payload(entry) for entry in effect.entries)
@@ -35,8 +38,8 @@ class NaiveLog(SharedLog):
 
 
 class NaiveFiles(SharedLogFiles):
-    def _made(self, disk: Disk, directory: str, raft: RaftLog, state: DurableState) -> SharedLog:
-        return NaiveLog(disk, directory, raft, state, self._segment_bytes)
+    def _made(self, disk: Disk, directory: str, raft: RaftLog, state: DurableState, lane: Lane) -> SharedLog:
+        return NaiveLog(disk, directory, raft, state, lane, self._segment_bytes)
 
 
 class NaiveServer(RaftServer):

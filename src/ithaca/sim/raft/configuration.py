@@ -16,6 +16,7 @@ def draw(shared: Configuration) -> Configuration:
         "SNAPSHOT_TURN_BYTES": random.choice((50, 256 * KIB)),
         "SNAPSHOT_PIECE_ITEMS": random.choice((2, 4096)),
         "GROUP_BYTES_MAX": random.choice((2 * KIB, 32 * MIB)),
+        "NAMED_RANGES_MAX": Random(f"names of {shared.seed}").choice((2, 20, 256)),
     }
     return replace(
         shared,

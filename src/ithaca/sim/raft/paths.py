@@ -9,6 +9,8 @@ PATHS: dict[str, str] = {
     **{name: where for name, where in SHARED_PATHS.items() if name not in _OF_LANES},
     "raft: uncommitted entries dropped": "ithaca.raft.node:Node.drop_uncommitted",
     "log: ranges cut": "ithaca.engines.raft.storage.shared_log:SharedLog._cut_ranges",
+    "log: named ranges found": "ithaca.engines.raft.storage.names:_entry_of",
+    "log: named ranges written": "ithaca.engines.raft.storage.shared_log:SharedLog._write_named",
     "log: lane cut": "ithaca.engines.raft.storage.shared_log:SharedLog._discard_behind",
     "log: lane copied": "ithaca.engines.raft.storage.shared_log:SharedLog.copy",
     "log: compaction point written": "ithaca.engines.raft.storage.shared_log:SharedLog._replace",

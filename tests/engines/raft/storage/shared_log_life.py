@@ -3,21 +3,34 @@
 from collections.abc import Sequence
 from random import Random
 
+import msgspec
+import pytest
 from tests.engines.raft.batches import batch_of
+from tests.storage.lanes import shrink_limits
 
 from ithaca.engines.raft.replog.entries import TrimLog, encode_entry, range_in, range_of
 from ithaca.engines.raft.replog.state import LogState
+from ithaca.engines.raft.storage import names, shared_log
 from ithaca.engines.raft.storage.shared_log import SEED, SharedLog, SharedLogFiles
 from ithaca.model.errors import StorageFull
 from ithaca.raft.events import Persist
 from ithaca.raft.messages import DurableState, Entry, EntryKind, HardState, Snapshot, first_state
 from ithaca.sim.disk import PowerLoss, SimDisk, Tear
+from ithaca.storage.raftlog import verify
 from ithaca.storage.reader import Cursor
 from ithaca.wire.batch import NOOPS, Batch
 
 NEVER = 1 << 60
 DIRECTORY = "/server"
 SEGMENT_BYTES = 2048
+
+
+def shrink(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small files, groups and bounds, so that few operations have everything in them."""
+    shrink_limits(monkeypatch)
+    monkeypatch.setattr(shared_log, "ZERO_AHEAD_BYTES", 64)
+    monkeypatch.setattr(shared_log, "GROUP_BYTES_MAX", 400)
+    monkeypatch.setattr(names, "NAMED_RANGES_MAX", 7)
 
 
 def point(index: int, term: int, length: int) -> Snapshot:
@@ -43,7 +56,7 @@ class Life:
         self.copied: list[Batch] = []
         """With what a copy that was given up has left."""
         self.sequence = self.texts = 0
-        self.crashes = self.cuts = self.copies = self.full = 0
+        self.crashes = self.cuts = self.copies = self.full = self.restored = 0
         self.store = self.files.create(self.disk, DIRECTORY, self.state)
 
     # What the model says
@@ -77,7 +90,10 @@ class Life:
             self.check()
 
     def _step(self) -> None:
-        steps = (self._append, self._append, self._conflict, self._vote, self._compact, self._copy, self._trim)
+        steps = (
+            *(self._append, self._append, self._append, self._append, self._conflict, self._vote, self._compact),
+            *(self._copy, self._trim, self._stop),
+        )
         self.random.choice(steps)()
         self.commit_index = self.random.randint(self.commit_index, self.last_index)
 
@@ -85,8 +101,9 @@ class Life:
         """New entries, staged, and their batches."""
         entries: list[Entry] = []
         made: list[Batch] = []
+        only_ranges = self.random.random() < 0.7
         for index in range(first, first + self.random.randint(1, 4)):
-            kind = self.random.random()
+            kind = 1.0 if only_ranges else self.random.random()
             if kind < 0.2:
                 entries.append(Entry(index, term, EntryKind.NOOP, b""))
             elif kind < 0.3:
@@ -107,10 +124,14 @@ class Life:
         return batch_of(1, 1 + lsn, self.random.randint(1, 3), text=text).placed(lsn, SEED)
 
     def _append(self) -> None:
-        term = self.state.hard_state.term
-        entries, made = self._entries(self.last_index + 1, self.end_at(self.last_index), term)
-        after = DurableState(self.state.hard_state, self.state.snapshot, self.state.entries + entries)
-        self._persist(Persist(self._next(), None, None, entries), after, self.batches + made)
+        hard_state = self.state.hard_state
+        if self.random.random() < 0.2:
+            hard_state = HardState(hard_state.term + 1, self.random.choice((None, 1)))
+        entries, made = self._entries(self.last_index + 1, self.end_at(self.last_index), hard_state.term)
+        after = DurableState(hard_state, self.state.snapshot, self.state.entries + entries)
+        is_same = hard_state == self.state.hard_state
+        effect = Persist(self._next(), None if is_same else hard_state, None, entries)
+        self._persist(effect, after, self.batches + made, parts_of(after, entries) if is_same else ())
 
     def _conflict(self) -> None:
         """Another leader replaces what is not committed, or only has it dropped."""
@@ -129,7 +150,7 @@ class Life:
         else:
             cut_from = first
         after = DurableState(hard_state, self.state.snapshot, kept + entries)
-        between = [DurableState(hard_state, self.state.snapshot, kept)]
+        between = [DurableState(hard_state, self.state.snapshot, kept), *parts_of(after, entries)]
         effect = Persist(self._next(), hard_state, None, entries, cut_from)
         self._persist(effect, after, self._until(lsn) + made, between)
 
@@ -190,6 +211,14 @@ class Life:
     def _trim(self) -> None:
         self.store.trim(self.random.randint(0, self.end_at(self.commit_index)))
 
+    def _stop(self) -> None:
+        """Cleanly, or as far as there is space."""
+        if self.random.random() < 0.3:
+            self.disk.capacity_bytes = 0
+        self.store.close(self.store.end_lsn)
+        self.disk.capacity_bytes = None
+        self._open()
+
     def _next(self) -> int:
         self.sequence += 1
         return self.sequence
@@ -244,7 +273,9 @@ class Life:
     def _open(self) -> None:
         if not hasattr(self, "possible"):
             self.possible = [(self.state, self.batches)]
+        in_raft_log = len(verify(self.disk, DIRECTORY).state.entries)
         self.store, found = self.files.open(self.disk, DIRECTORY)
+        self.restored += len(found.entries) - in_raft_log
         for state, batches in self.possible:
             if state == found:
                 self.state, self.batches = state, batches
@@ -277,6 +308,14 @@ class Life:
                 for batch, wanted in zip(of_range, named, strict=True):
                     assert batch.kind == NOOPS or _bytes(batch) == _bytes(wanted)
                     assert batch.kind != NOOPS or batch.end_lsn <= lane.trim_lsn
+
+
+def parts_of(after: DurableState, entries: Sequence[Entry]) -> list[DurableState]:
+    """What a crash may leave of ranges that are written together: those that are named first."""
+    if any(range_in(entry) is None for entry in entries):
+        return []
+    before = after.entries[: len(after.entries) - len(entries)]
+    return [msgspec.structs.replace(after, entries=(*before, *entries[:count])) for count in range(len(entries))]
 
 
 def _bytes(batch: Batch) -> bytes:

@@ -5,8 +5,7 @@ from contextlib import suppress
 
 import pytest
 from tests.engines.raft.batches import batch_of
-from tests.engines.raft.storage.shared_log_life import DIRECTORY, Life, point
-from tests.storage.lanes import shrink_limits
+from tests.engines.raft.storage.shared_log_life import DIRECTORY, Life, point, shrink
 
 from ithaca.engines.raft.name import LANE
 from ithaca.engines.raft.replog.entries import encode_entry, range_of
@@ -26,8 +25,7 @@ SEEDS, CAMPAIGN_SEEDS, CAMPAIGN_CHUNK = 150, 5000, 500
 
 @pytest.fixture
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    shrink_limits(monkeypatch)
-    monkeypatch.setattr("ithaca.engines.raft.storage.shared_log.ZERO_AHEAD_BYTES", 64)
+    shrink(monkeypatch)
 
 
 def run(first: int, seeds: int) -> Counter[str]:
@@ -38,7 +36,7 @@ def run(first: int, seeds: int) -> Counter[str]:
             life.live()
         except Exception as error:
             raise AssertionError(f"seed {seed}") from error
-        counts.update(crashes=life.crashes, cuts=life.cuts, copies=life.copies, full=life.full)
+        counts.update(crashes=life.crashes, cuts=life.cuts, copies=life.copies, full=life.full, restored=life.restored)
     return counts
 
 

@@ -155,9 +155,14 @@ def decode_entry(data: bytes) -> LogEntry:
     return Range(first_lsn, count, crc, size_bytes, found)
 
 
+def is_range(entry: Entry) -> bool:
+    """Whether an entry of the Raft log names a range."""
+    return entry.kind is EntryKind.PAYLOAD and entry.data[:1] == bytes((RANGE,))
+
+
 def range_in(entry: Entry) -> Range | None:
     """The range that an entry of the Raft log names; None for every other one."""
-    if entry.kind is not EntryKind.PAYLOAD or entry.data[:1] != bytes((RANGE,)):
+    if not is_range(entry):
         return None
     decoded = decode_entry(entry.data)
     assert isinstance(decoded, Range)
@@ -166,7 +171,7 @@ def range_in(entry: Entry) -> Range | None:
 
 def weigh(entry: Entry) -> int:
     """What an entry counts: with the batches of its range, which travel beside it."""
-    if entry.kind is EntryKind.PAYLOAD and entry.data[:1] == bytes((RANGE,)):
+    if is_range(entry):
         size: int = _BYTES.unpack_from(entry.data)[0]
         return entry_bytes(entry) + size
     return entry_bytes(entry)

@@ -1,6 +1,8 @@
 """The store of a server: a lane with the bytes, and a Raft log of ranges, kept in step (eBay §3.2).
 
-Bytes are synced before the range that names them; ranges go, durably, before the bytes that they name. In any other
+A range is synced once: with its bytes, by a name in the lane (`names`), and the Raft log gets it later, together with
+others. Everything else is written to the Raft log at once, behind the ranges that were only named until then. Bytes are
+synced with the range that names them or before it; ranges go, durably, before the bytes that they name. In any other
 order a crash could leave ranges without bytes, and such a server could win an election. What lies behind the last range
 belongs to nobody: a start discards it, and so does the next write. A follower that copies what a compaction point
 refers to writes there, until the point itself is written.
@@ -12,12 +14,14 @@ the same bytes, and of those only what is missing is written.
 
 import errno
 from collections.abc import Sequence
+from contextlib import suppress
 
 import msgspec
 
 from ithaca.engines.raft.name import LANE
 from ithaca.engines.raft.replog.entries import Range, range_in
 from ithaca.engines.raft.replog.state import length_in
+from ithaca.engines.raft.storage.names import NamedEntries, name_of, with_named
 from ithaca.engines.raft.storage.staging import Staging
 from ithaca.model.errors import Corrupt, StorageFull, Trimmed
 from ithaca.model.limits import GROUP_BYTES_MAX, SEGMENT_BYTES_MAX, ZERO_AHEAD_BYTES
@@ -27,7 +31,7 @@ from ithaca.storage import checked_file, truncation
 from ithaca.storage import lane as lanes
 from ithaca.storage.disk import Disk
 from ithaca.storage.lane import Lane
-from ithaca.storage.raftlog import FILE_NAME, RaftLog
+from ithaca.storage.raftlog import FILE_NAME, RaftLog, verify
 from ithaca.storage.reader import Cursor
 from ithaca.storage.segment import first_lsns
 from ithaca.storage.state import TrimmedTo, control_entry
@@ -43,7 +47,12 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 class SharedLog:
     """A `runtime.raft.ports.RaftStore`. What changes it belongs to the disk's thread; reading needs no lock."""
 
-    def __init__(self, disk: Disk, directory: str, raft: RaftLog, state: DurableState, segment_bytes: int) -> None:
+    names_ranges = True
+    """Whether ranges are durable by their names; else each of them is written to the Raft log at once."""
+
+    def __init__(
+        self, disk: Disk, directory: str, raft: RaftLog, state: DurableState, lane: Lane, segment_bytes: int
+    ) -> None:
         self._disk = disk
         self._parent = directory
         self._directory = f"{directory}/{LANE_DIRECTORY}"
@@ -55,10 +64,12 @@ class SharedLog:
         self._ends: list[tuple[int, int]] = []
         """Of each entry behind the compaction point: its term, and where the lane ends with it."""
         self._note(state.entries)
+        self._named = NamedEntries()
+        """Those of them that are not in the Raft log yet."""
         self._ahead: tuple[int, int] = (0, 0)
         """The persist whose bytes are partly written, and up to where: it may be repeated when there is space."""
         self._is_open = True
-        self.lane = self._opened()
+        self.lane = lane
         """Another object after a cut: look it up for each read."""
         if self.lane.length < self._end:
             raise Corrupt(
@@ -130,16 +141,23 @@ class SharedLog:
             hard_state = None
         if effect.cut_from is not None:  # else the next bytes do it, and this is repeated if it finds no space
             self._discard_behind(self._end)
-        if entries:
+        if entries and hard_state is None and self._may_name(entries):
+            self._write_bytes(effect.sequence, self._end, entries, is_named=True)
+            self._named.add(entries)
+        elif entries or hard_state is not None:
             self._write_bytes(effect.sequence, self._end, entries)
-        if entries or hard_state is not None:
             self._persist_entries(Persist(effect.sequence, hard_state, None, entries))
-            self._note(entries)
-            self._forget_staged(entries)
+        self._note(entries)
+        self._forget_staged(entries)
+
+    def _may_name(self, entries: Sequence[Entry]) -> bool:
+        """Nothing may stand behind the last range, neither copies nor what is left of a conflict."""
+        return self.names_ranges and self.lane.length == self._end and self._named.has_room(entries)
 
     def _persist_entries(self, effect: Persist) -> None:
-        """Write and sync entries whose bytes are in the lane."""
-        self._raft.persist(effect)
+        """Write and sync entries whose bytes are in the lane, behind those that are only named there."""
+        self._raft.persist(msgspec.structs.replace(effect, entries=(*self._named.entries, *effect.entries)))
+        self._named.clear()
 
     def _replace(self, effect: Persist, index: int, length: int) -> None:
         """Write a compaction point: this server's own, or one whose data was copied before."""
@@ -155,7 +173,8 @@ class SharedLog:
         assert self.lane.length >= end, (self.lane.length, end)
         if same < len(entries):
             self._write_bytes(effect.sequence, end, entries[same:])
-        self._raft.persist(effect)
+        self._raft.persist(effect)  # with all entries there are
+        self._named.clear()
         self._base_index, self._base_lsn, self._ends = index, length, []
         self._note(entries)
         self._forget_staged(entries)
@@ -176,12 +195,19 @@ class SharedLog:
             self.staging.written(entry.index, entry.term)
 
     def _cut_ranges(self, effect: Persist) -> None:
+        """Something is written even if only named entries go: from then on their names do not count."""
         assert effect.cut_from is not None
-        self._raft.persist(effect)
+        kept = tuple(entry for entry in self._named.entries if entry.index < effect.cut_from)
+        first_named = self.last_index + 1 - len(self._named.entries)
+        cut_from = min(effect.cut_from, first_named)
+        self._raft.persist(msgspec.structs.replace(effect, entries=kept, cut_from=cut_from))
+        self._named.clear()
         del self._ends[effect.cut_from - self._base_index - 1 :]
 
-    def _write_bytes(self, sequence: int, end: int, entries: Sequence[Entry]) -> None:
-        """Write and sync the batches of new ranges, the first of which begins at `end`."""
+    def _write_bytes(self, sequence: int, end: int, entries: Sequence[Entry], *, is_named: bool = False) -> None:
+        """Write and sync the batches of new ranges, the first of which begins at `end`, with their names if wanted."""
+        if not entries:
+            return
         written = self._discard_behind(self._ahead[1] if self._ahead[0] == sequence else end)
         assert self.lane.length == written, (self.lane.length, written)
         batches: list[Batch] = []
@@ -191,6 +217,8 @@ class SharedLog:
                 assert of.first_lsn == end, (of.first_lsn, end)
                 staged = self.staging.get(entry.index, entry.term)
                 assert staged is not None, f"the bytes of entry {entry.index} of term {entry.term} did not come"
+                if is_named:
+                    batches.append(name_of(entry, self._raft.place))
                 batches += [batch for batch in staged if batch.base_lsn >= written]
                 end = of.end_lsn
         try:
@@ -202,7 +230,8 @@ class SharedLog:
         group: list[Batch] = []
         size = 0
         for batch in batches:
-            if group and size + batch.total_bytes > GROUP_BYTES_MAX:
+            # A name goes into one group with the batch behind it.
+            if group and group[-1].count and size + batch.total_bytes > GROUP_BYTES_MAX:
                 self.lane.commit(self.lane.prepare(group))
                 group, size = [], 0
             group.append(batch)
@@ -240,11 +269,7 @@ class SharedLog:
         return trim_lsn if holds.base_lsn == trim_lsn else holds.end_lsn
 
     def _opened(self) -> Lane:
-        lane = Lane(self._disk, self._directory, LANE, segment_bytes=self._segment_bytes)
-        first = lane.first_lsns[0]
-        if lane.trim_lsn < first:  # what said so stood behind a cut; the segments before it are gone all the same
-            lane.commit(lane.prepare([control_entry(TrimmedTo(first))]))
-        return lane
+        return _opened_lane(self._disk, self._directory, self._segment_bytes)
 
     # What else the disk's thread does
 
@@ -254,15 +279,25 @@ class SharedLog:
             self._write(batches)
 
     def trim(self, lsn: int) -> None:
-        """Let go, durably, of records below an LSN, and of the segments that hold nothing else."""
+        """Let go, durably, of records below an LSN, and of the segments that hold nothing else.
+
+        Names go with them, so what is named is in the Raft log before.
+        """
         if self.lane.trim_lsn < lsn <= self.lane.length:
+            self._write_named()
             self.lane.commit(self.lane.prepare([control_entry(TrimmedTo(lsn))]))
             self.lane.drop_trimmed()
+
+    def _write_named(self) -> None:
+        if self._named.entries:
+            self._persist_entries(Persist(0))
 
     def close(self, cursor: int) -> None:
         """Leave a lane that needs no recovery, and write down how much of it is agreed on, as far as is known."""
         if not self._is_open:
             return
+        with suppress(StorageFull):  # then names stay, which the next start finds
+            self._write_named()
         self.lane.close()
         try:
             checked_file.replace(self._disk, self._parent, CURSOR, msgspec.msgpack.encode(cursor))
@@ -271,13 +306,12 @@ class SharedLog:
                 raise
 
 
-def end_of(state: DurableState) -> int:
-    """Where the lane ends with the last range."""
-    for entry in reversed(state.entries):
-        of = range_in(entry)
-        if of is not None:
-            return of.end_lsn
-    return length_in(state.snapshot.data)
+def _opened_lane(disk: Disk, directory: str, segment_bytes: int) -> Lane:
+    lane = Lane(disk, directory, LANE, segment_bytes=segment_bytes)
+    first = lane.first_lsns[0]
+    if lane.trim_lsn < first:  # what said so stood behind a cut; the segments before it are gone all the same
+        lane.commit(lane.prepare([control_entry(TrimmedTo(first))]))
+    return lane
 
 
 def kept_cursor(disk: Disk, directory: str) -> int:
@@ -297,8 +331,12 @@ class SharedLogFiles:
         """What was opened or made."""
 
     def open(self, disk: Disk, directory: str) -> tuple[SharedLog, DurableState]:
-        raft, state = RaftLog.open(disk, directory, zero_ahead_bytes=ZERO_AHEAD_BYTES)
-        store = self.opened = self._made(disk, directory, raft, state)
+        """The lane before the Raft log: what it names is synced by then, and is written to the Raft log."""
+        found = verify(disk, directory)
+        lane = _opened_lane(disk, f"{directory}/{LANE_DIRECTORY}", self._segment_bytes)
+        state = with_named(lane, found)
+        raft = RaftLog.open_with(disk, directory, found, state, zero_ahead_bytes=ZERO_AHEAD_BYTES)
+        store = self.opened = self._made(disk, directory, raft, state, lane)
         return store, state
 
     def create(self, disk: Disk, directory: str, state: DurableState) -> SharedLog:
@@ -308,9 +346,10 @@ class SharedLogFiles:
         if not first_lsns(disk.list(path)):
             lanes.create(disk, path, LANE)
         disk.sync_directory(directory)
-        raft = RaftLog.create(disk, directory, state, zero_ahead_bytes=ZERO_AHEAD_BYTES)
-        self.opened = self._made(disk, directory, raft, state)
+        lane = _opened_lane(disk, path, self._segment_bytes)
+        raft = RaftLog.create(disk, directory, state, zero_ahead_bytes=ZERO_AHEAD_BYTES, goes_on=True)
+        self.opened = self._made(disk, directory, raft, state, lane)
         return self.opened
 
-    def _made(self, disk: Disk, directory: str, raft: RaftLog, state: DurableState) -> SharedLog:
-        return SharedLog(disk, directory, raft, state, self._segment_bytes)
+    def _made(self, disk: Disk, directory: str, raft: RaftLog, state: DurableState, lane: Lane) -> SharedLog:
+        return SharedLog(disk, directory, raft, state, lane, self._segment_bytes)

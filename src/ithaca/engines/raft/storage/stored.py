@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from ithaca.engines.engine import HeldBatch, StoredRun
 from ithaca.engines.raft.name import LANE
 from ithaca.engines.raft.replog.state import length_in
-from ithaca.engines.raft.storage.shared_log import LANE_DIRECTORY, end_of, kept_cursor
+from ithaca.engines.raft.storage.names import end_of, with_named
+from ithaca.engines.raft.storage.shared_log import LANE_DIRECTORY, kept_cursor
 from ithaca.model.errors import Corrupt, NoSuchLog
 from ithaca.model.positions import position_of
 from ithaca.storage.disk import Disk
@@ -20,9 +21,10 @@ def stored_runs(disk: Disk, directory: str) -> Iterator[StoredRun]:
     """The records that this server knew to be agreed on, with their positions."""
     if not disk.exists(f"{directory}/{FILE_NAME}"):
         raise NoSuchLog(f"{directory} is not the directory of a server of this engine: it has no {FILE_NAME}")
-    state = verify(disk, directory).state
+    found = verify(disk, directory)
     path = f"{directory}/{LANE_DIRECTORY}"
     reader = opened(disk, path, LANE)
+    state = with_named(reader, found)
     if reader.length < end_of(state):
         raise Corrupt(f"the lane ends at LSN {reader.length}, before the ranges of it", file=path)
     stop = max(length_in(state.snapshot.data), min(kept_cursor(disk, directory), end_of(state)))
@@ -37,7 +39,8 @@ def held_batches(disk: Disk, directory: str) -> Iterator[HeldBatch]:
     path = f"{directory}/{LANE_DIRECTORY}"
     if not disk.exists(f"{directory}/{FILE_NAME}"):
         return
-    reader, stop = opened(disk, path, LANE), end_of(verify(disk, directory).state)
+    reader = opened(disk, path, LANE)
+    stop = end_of(with_named(reader, verify(disk, directory)))
     start = max(reader.trim_lsn, reader.first_lsns[0])
     for batch in data_batches(reader, start, stop) if start < stop else ():
         yield HeldBatch(path, batch)
