@@ -245,20 +245,24 @@ def test_reports_free_kept_cuts_while_windows_are_fixed() -> None:
     assert world.leader._retention._synced == {0: 1 << 40}
 
 
+def mode_of(world: LedWorld) -> str:
+    return world.state.slots.mode
+
+
 def test_where_the_state_has_no_room_for_a_window_the_order_goes_on_free(monkeypatch: pytest.MonkeyPatch) -> None:
     """It once proposed the same window again and again, in one turn of its loop, and each went into the Raft log."""
     limit = "ORDERING_STATE_BYTES_MAX"
     world = LedWorld(Random(1), 2, rounds=2)
     for _ in range(4):
         world.round()
-    assert world.state.slots.mode == "fixed"
+    assert mode_of(world) == "fixed"
     with monkeypatch.context() as full:
         full.setattr(f"ithaca.engines.belfast.speculation.state.{limit}", world.state.size_bytes)
         for lane in world.up():
             world.offer(lane, 5000)
         for _ in range(10):
             world.round()
-        assert world.state.slots.mode == "free"
+        assert mode_of(world) == "free"
         for lane in world.up():
             world.offer(lane, 10)
         world.round()
@@ -269,4 +273,4 @@ def test_where_the_state_has_no_room_for_a_window_the_order_goes_on_free(monkeyp
             world.round()
         assert world.index == index, "nothing is tried that would be void"
     world.settle()
-    assert world.state.slots.mode == "fixed"
+    assert mode_of(world) == "fixed"
