@@ -43,11 +43,12 @@ def group_of(world: World, shard: Shard) -> Group:
 
 
 def is_complete(world: World, host: Host) -> bool:
-    """Whether a replica has everything of its shard that was acknowledged to anybody."""
-    server = replica_of(host)
+    """Whether a replica has everything of its shard that is ordered: also what was published together with the commit
+    of a consumer, of which nobody was told the position."""
+    server, state = replica_of(host), newest_state(world)
     if not host.is_up or server is None:
         return False
-    last = max(server.core.tail, world.recorder.last_position + 1)
+    last = max(server.core.tail, world.recorder.last_position + 1, 0 if state is None else state.tail)
     if server.core.state == "reclaimed":
         return True
     return server.core.state in ("serving", "finalized") and server.core.readable >= last
