@@ -38,6 +38,9 @@ def test_the_cache_holds_the_newest_batches_that_fit(start: int, shapes: list[tu
         assert cache.get(probe, 0) == (expected[:1] if held else [])
         if held:
             assert cache.get(probe, expected[0].total_bytes) == expected[:1], "as much as was asked for, and no more"
+            for stop in (probe + 1, probe + 4):
+                wanted = [batch for batch in expected if batch.base_lsn < stop]
+                assert cache.get(probe, 1 << 30, stop) == wanted, "and nothing behind what was asked for"
 
 
 def test_the_bound_is_on_what_is_kept_in_memory() -> None:

@@ -27,7 +27,7 @@ from ithaca.model.errors import (
     ReadOnly,
 )
 from ithaca.model.groups import GroupBeat, GroupMember, GroupTold
-from ithaca.model.limits import INFLIGHT_BYTES_MAX
+from ithaca.model.limits import INFLIGHT_BYTES_MAX, POINT_READ_BYTES
 from ithaca.model.positions import lsn_of, position_of
 from ithaca.model.records import Buffer, KeyFilter, Keys, Receipt, Record, Retention, Start, Values
 from ithaca.runtime import forks
@@ -51,8 +51,6 @@ from ithaca.storage.state import ConsumersChanged, LaneState, TrimmedTo, control
 from ithaca.wire.batch import Batch
 from ithaca.wire.build import build, checked_record
 from ithaca.wire.repeats import same_records
-
-_POINT_READ_BYTES = 64 << 10
 
 
 class Engine:
@@ -311,7 +309,7 @@ class Engine:
 
     def _stored(self, lsn: int) -> Batch:
         """The batch that has the record at this LSN, which is there."""
-        return Cursor(self.reader, lsn).read(lsn + 1, bytes_max=_POINT_READ_BYTES)[0]
+        return Cursor(self.reader, lsn).read(lsn + 1, bytes_max=POINT_READ_BYTES)[0]
 
     def is_beyond(self, lsn: int) -> bool:
         """Whether there is a record at this LSN by now."""

@@ -177,6 +177,8 @@ CHECKPOINT_BYTES = 16 * MIB
 """Distance between checkpoints of a segment, and so what recovery scans at most."""
 INDEX_STRIDE_BYTES = 64 * KIB
 """Distance between entries of the sparse index."""
+POINT_READ_BYTES = 64 * KIB
+"""One cold read for a single record."""
 READ_CHUNK_BYTES = MIB
 """One cold read."""
 TAIL_CACHE_BYTES_MAX = 8 * MIB

@@ -5,6 +5,7 @@ costs it more than a positioned read costs the follower. Batches stay as they ar
 them, nor keeps what others have decompressed.
 """
 
+import sys
 from bisect import bisect_right
 from itertools import islice
 from threading import Lock
@@ -111,8 +112,9 @@ class TailCache:
             if start > first:
                 batches[first:start] = [None] * (start - first)  # frees them; in an older window they are a miss
 
-    def get(self, lsn: int, bytes_max: int) -> list[Batch]:
-        """Batches from the one that holds `lsn` on, about `bytes_max` of them; empty when it is not here."""
+    def get(self, lsn: int, bytes_max: int, stop_lsn: int = sys.maxsize) -> list[Batch]:
+        """Batches from the one that holds `lsn` on, up to the one that reaches `stop_lsn`, about `bytes_max` of them;
+        empty when it is not here."""
         bases, batches, start, stop, _, end_lsn = self._window
         at = bisect_right(bases, lsn, start, stop) - 1
         if at < start or lsn >= end_lsn:
@@ -123,6 +125,6 @@ class TailCache:
                 return []
             found.append(batch)
             bytes_max -= batch.total_bytes
-            if bytes_max <= 0:
+            if bytes_max <= 0 or batch.end_lsn >= stop_lsn:
                 break
         return found

@@ -178,7 +178,7 @@ class Cursor:
         reader = self._reader
         reader.check_not_trimmed(self.lsn)
         # What is kept in memory has no place entries.
-        batches = [] if self._with_places else reader.cache.get(self.lsn, bytes_max)
+        batches = [] if self._with_places else reader.cache.get(self.lsn, bytes_max, stop)
         if batches:
             self._segment = None
         else:

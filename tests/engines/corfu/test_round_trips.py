@@ -1,8 +1,18 @@
 """What is not asked, since the answer is known."""
 
+import pytest
 from tests.engines.corfu.played import ENTRY, REFUSED, Played
 
-from ithaca.engines.corfu.sequencing.calls import GetTail, Read, RowHolds, RowUnwritten, TailReply, Write
+from ithaca.engines.corfu.sequencing.calls import (
+    GetTail,
+    Read,
+    RowHolds,
+    RowTrimmed,
+    RowUnwritten,
+    TailReply,
+    Write,
+)
+from ithaca.engines.corfu.sequencing.entries import JUNK
 from ithaca.engines.corfu.sequencing.flows.flow import AskRaft, AskSequencer, AskUnit
 from ithaca.engines.corfu.sequencing.flows.knowledge import asked_sequencer
 from ithaca.engines.corfu.sequencing.flows.reading import tail
@@ -24,6 +34,25 @@ def test_rows_of_closed_ranges_were_taken() -> None:
     played.effects.clear()
     assert played.run(tail(played.knowledge, 4)) == played.knowledge.projection.start
     assert played.effects == []
+
+
+def test_a_row_that_is_trimmed_while_it_is_settled_is_trimmed() -> None:
+    """Somebody else met the trim first, and made junk of the row at the last unit, which had not heard of the trim."""
+
+    def head(played: Played) -> object:
+        asked = [each for each in played.effects if isinstance(each, AskUnit) and each.unit == 1]
+        return RowHolds(ENTRY) if len(asked) == 1 else RowTrimmed(5)
+
+    played = Played({1: head, 2: RowHolds(JUNK)})
+    assert played.run(settled(played.knowledge, 0)) == "trimmed"
+    assert played.effects == [
+        AskUnit(1, Write(1, 0, JUNK)),
+        AskUnit(2, Write(1, 0, ENTRY)),
+        AskUnit(1, Read(1, 0)),
+    ]
+    played = Played({1: RowHolds(ENTRY), 2: RowHolds(JUNK)})
+    with pytest.raises(AssertionError, match="the units of row 0"):
+        played.run(settled(played.knowledge, 0))
 
 
 def test_a_head_that_was_read_is_not_asked_again() -> None:

@@ -15,7 +15,7 @@ from ithaca.engines.raft.messages import Behind, Deliver, Delivered, Found, Subs
 from ithaca.engines.raft.server.machine import LogMachine
 from ithaca.engines.raft.storage.shared_log import SEED, SharedLog
 from ithaca.model.errors import IthacaError, Trimmed
-from ithaca.model.limits import DELIVER_BYTES_MAX, LEADER_SILENT_S, WATERMARK_INTERVAL_S
+from ithaca.model.limits import DELIVER_BYTES_MAX, LEADER_SILENT_S, POINT_READ_BYTES, WATERMARK_INTERVAL_S
 from ithaca.model.positions import lsn_of, position_of
 from ithaca.model.records import Buffer, KeyFilter
 from ithaca.protocol.codec import Message
@@ -85,22 +85,20 @@ class ReadView:
         if not await self.readable.wait(position, wait_s):
             return Behind(self.limit), []
         self.readable.check_not_trimmed(position)
-        batch = (await self.batches(lsn_of(position), lsn_of(position) + 1))[0]
+        batch = (await self.batches(lsn_of(position), lsn_of(position) + 1, POINT_READ_BYTES))[0]
         alone = readable(batch, lsn_of(position) - batch.base_lsn)
         if alone is not None:
             return Found(position), list(alone.placed(lsn_of(position), SEED).buffers())
         return Found(position_of(batch.base_lsn)), list(batch.buffers())
 
-    async def batches(self, lsn: int, stop: int) -> list[Batch]:
+    async def batches(self, lsn: int, stop: int, bytes_max: int = DELIVER_BYTES_MAX) -> list[Batch]:
         """Some batches from the one that holds `lsn` on, below the cursor; raises `Trimmed`."""
         lane = self._store.lane
-        found = lane.cache.get(lsn, DELIVER_BYTES_MAX)
+        found = lane.cache.get(lsn, bytes_max, stop)
         if found:
             lane.check_not_trimmed(lsn)
-            while found[-1].base_lsn >= stop:
-                found.pop()
         else:
-            found = await asyncio.to_thread(lambda: Cursor(lane, lsn).read(stop, bytes_max=DELIVER_BYTES_MAX))
+            found = await asyncio.to_thread(lambda: Cursor(lane, lsn).read(stop, bytes_max=bytes_max))
         for batch in found:
             if batch.kind == NOOPS:  # it was trimmed where it was copied from, and the trim is not applied here yet
                 first = position_of(batch.end_lsn)

@@ -133,7 +133,8 @@ class _Feed:
 class ShardCursor:
     """A place in a shard's part of the order that moves forward."""
 
-    def __init__(self, store: LaneStore, position: int) -> None:
+    def __init__(self, store: LaneStore, position: int, *, bytes_max: int = DELIVER_BYTES_MAX) -> None:
+        """`bytes_max`: what a read that was not planned returns at most, about."""
         self._store = store
         self.position = position
         """Everything below was planned and, once `read` has returned, was returned by it."""
@@ -147,7 +148,7 @@ class ShardCursor:
         self._idle: list[_Source] = []
         self._left: list[LaneRange] = []  # planned, and not read within the bytes that were allowed
         self._feeds: dict[LaneId, _Feed] = {}
-        self._bytes_max = DELIVER_BYTES_MAX
+        self._bytes_max = bytes_max
         self._runs_ahead = READ_RUNS_MIN
 
     def plan(self, stop: int, *, bytes_max: int = DELIVER_BYTES_MAX) -> list[LaneRange]:

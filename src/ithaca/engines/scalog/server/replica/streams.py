@@ -13,7 +13,7 @@ from ithaca.engines.scalog.messages.reading import Behind, Deliver, Delivered, E
 from ithaca.engines.scalog.storage.lane_store import LaneStore
 from ithaca.engines.scalog.storage.shard_reader import LaneRange, PositionedEntry, ShardCursor, find
 from ithaca.model.errors import IthacaError, Lost, Unavailable
-from ithaca.model.limits import WATERMARK_INTERVAL_S
+from ithaca.model.limits import POINT_READ_BYTES, WATERMARK_INTERVAL_S
 from ithaca.model.positions import LaneId
 from ithaca.model.records import Buffer, KeyFilter
 from ithaca.protocol.codec import Message
@@ -98,7 +98,7 @@ class ReadView:
             return Elsewhere(any(low <= position < high for low, high in self.order.strewn())), []
         lane, lsn = place
         self._check_not_lost_at(lane, lsn, position)
-        cursor = ShardCursor(self.store, position)
+        cursor = ShardCursor(self.store, position, bytes_max=POINT_READ_BYTES)
         entry = (await self._read(cursor, [LaneRange(lane, lsn, position, 1)]))[0]
         alone = readable(entry.batch, position - entry.position)
         if alone is not None:
