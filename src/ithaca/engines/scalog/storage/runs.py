@@ -308,12 +308,15 @@ class Runs:
 
     def lsn_of(self, position: int) -> int | None:
         """The LSN of the record at a position; None when that is not one of this lane."""
+        lsn = self.known_lsn_of(position)
+        if lsn is None and self._floor(_POSITION, position) is None and self.first_lsn > 0:
+            raise self._trimmed(f"position {position}")
+        return lsn
+
+    def known_lsn_of(self, position: int) -> int | None:
+        """The LSN of the record at a position; None also when that is forgotten."""
         run = self._floor(_POSITION, position)
-        if run is None:
-            if self.first_lsn > 0:
-                raise self._trimmed(f"position {position}")
-            return None
-        return run.lsn + position - run.position if position < run.position + run.count else None
+        return run.lsn + position - run.position if run and position < run.position + run.count else None
 
     def floor_position(self, position: int) -> int:
         """The first LSN that is at the position or behind it; `end_lsn` when there is none yet."""
@@ -369,14 +372,14 @@ class Runs:
         if number == self._pages:
             return self._recent[bisect_right(self._recent, value, key=_BY[column]) - 1]
         chunk = self._chunk(number)
-        return Run(*chunk[:, np.searchsorted(chunk[column], value, "right") - 1].tolist())
+        return Run(*chunk[:, chunk[column].searchsorted(value, "right") - 1].tolist())
 
     def _chunk_of(self, column: int, value: int) -> int:
         """The last page that starts at most at `value`, or `_pages` for the runs in memory; below all: too small."""
         if self._recent and self._recent[0][column] <= value:
             return self._pages
         row = 2 if column == _TIME else column
-        return int(np.searchsorted(self._live_heads[row], value, "right")) - 1 + self._dead_pages
+        return int(self._live_heads[row].searchsorted(value, "right")) - 1 + self._dead_pages
 
     def _chunk_start(self, number: int) -> int:
         if number < self._pages:

@@ -343,8 +343,8 @@ def find(store: LaneStore, position: int) -> tuple[LaneId, int] | None:
     for held in _around(store, position):
         runs = held.runs
         if position < runs.end_position:
-            lsn = runs.floor_position(position)
-            if runs.position_of(lsn) == position:
+            lsn = runs.known_lsn_of(position)
+            if lsn is not None:
                 return held.lane_id, lsn
     return None
 
