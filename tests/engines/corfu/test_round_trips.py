@@ -1,22 +1,31 @@
 """What is not asked, since the answer is known."""
 
 import pytest
+from msgspec import structs
 from tests.engines.corfu.played import ENTRY, REFUSED, Played
 
 from ithaca.engines.corfu.sequencing.calls import (
     GetTail,
+    GetTrims,
     Read,
     RowHolds,
+    RowsTrimmed,
     RowTrimmed,
     RowUnwritten,
     TailReply,
+    TakeTrims,
+    TrimsAre,
+    UnitSealed,
     Write,
 )
+from ithaca.engines.corfu.sequencing.commands import Joined
 from ithaca.engines.corfu.sequencing.entries import JUNK
 from ithaca.engines.corfu.sequencing.flows.flow import AskRaft, AskSequencer, AskUnit
 from ithaca.engines.corfu.sequencing.flows.knowledge import asked_sequencer
 from ithaca.engines.corfu.sequencing.flows.reading import tail
+from ithaca.engines.corfu.sequencing.flows.reconfiguring import reconfigured
 from ithaca.engines.corfu.sequencing.flows.settling import settled
+from ithaca.engines.corfu.sequencing.placed import PlacedBatch
 
 
 def test_that_a_row_was_taken_needs_no_proof() -> None:
@@ -61,3 +70,22 @@ def test_a_head_that_was_read_is_not_asked_again() -> None:
     assert played.effects == [AskUnit(1, Read(1, 0)), AskUnit(2, Write(1, 0, ENTRY))]
     played = Played({1: RowUnwritten()})
     assert played.run(settled(played.knowledge, 0, may_junk=False)) == "unwritten"
+
+
+def test_a_unit_is_told_of_batches_in_rows_that_are_settled_alone() -> None:
+    """In others its source may be the head of their chain: when that dies, they become junk."""
+    batches = tuple(PlacedBatch(number, 1, row, 1, 9) for number, row in enumerate((2, 3, 4, 5), 1))
+
+    def answer(played: Played) -> object:
+        match played.effects[-1]:
+            case AskUnit(call=GetTrims()):
+                return TrimsAre(0, (), 0, ((7, batches), (8, batches[2:])))
+            case AskUnit(call=TakeTrims()):
+                return RowsTrimmed()
+        return UnitSealed(1, 5, 5)
+
+    played = Played(dict.fromkeys((1, 2, 3, 4), answer))
+    projection = structs.replace(played.knowledge.projection, settled=4)
+    played.run(reconfigured(played.knowledge, projection, joined=(Joined(0, 0, 3, 0),)))
+    told = [each.call for each in played.effects if isinstance(each, AskUnit) and isinstance(each.call, TakeTrims)]
+    assert [each.placed for each in told] == [((7, batches[:2]),)]

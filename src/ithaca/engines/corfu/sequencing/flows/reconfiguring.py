@@ -144,10 +144,18 @@ def _copied_trims(
             continue
         trims = yield AskUnit(sources[-1], GetTrims())
         if isinstance(trims, TrimsAre):
-            call = TakeTrims(projection.epoch, trims.below, trims.ranges, trims.first, trims.placed, trims.is_forgetful)
+            call = _told(projection, trims, trims.ranges, projection.settled)
             if isinstance((yield AskUnit(each.unit, call)), RowsTrimmed):
                 whole.append(each)
     return tuple(whole)
+
+
+def _told(projection: Projection, found: TrimsAre, ranges: tuple[tuple[int, int], ...], stop: int) -> TakeTrims:
+    """What a unit knows, for another one; of sessions, their batches in rows below `stop`. In others it may be the head
+    of its chain, and the only one that has a batch: it is not certain that such a row will ever hold it."""
+    placed = ((producer, tuple(batch for batch in batches if batch.row < stop)) for producer, batches in found.placed)
+    kept = tuple((producer, batches) for producer, batches in placed if batches)
+    return TakeTrims(projection.epoch, found.below, ranges, found.first, kept, found.is_forgetful)
 
 
 def _finished(
@@ -164,7 +172,7 @@ def _finished(
         found = yield AskUnit(source, GetTrims())
         if not isinstance(found, TrimsAre):
             return None
-        call = TakeTrims(projection.epoch, found.below, (), found.first, found.placed, found.is_forgetful)
+        call = _told(projection, found, (), max(projection.settled, finished))
         for unit in sets[0]:
             if not isinstance((yield AskUnit(unit, call)), RowsTrimmed):
                 return None
