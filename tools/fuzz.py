@@ -109,7 +109,7 @@ def _campaign(name: str, seconds: int, runs: int, done: list[Outcome]) -> None:
     done.append(Outcome(name, made, spent, is_broken=code != 0))
     last = re.findall(r"^#\d+\s.*cov: (\d+) ft: \d+ corp: (\d+)", said, re.MULTILINE)[-1:]
     covered, corpus = last[0] if last else ("0", "0")
-    verdict = "nothing found" if code == 0 else "BROKEN: " + _finding(said)
+    verdict = "nothing found" if code == 0 else f"BROKEN, status {code}: {_finding(said)}"
     print(f"{name:<22} {made:>11,} runs in {spent:4.0f} s, {covered:>5} edges, {corpus:>4} kept: {verdict}", flush=True)
 
 

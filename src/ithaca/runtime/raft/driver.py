@@ -79,15 +79,14 @@ class RaftDriver:
         self._configuration = self._core.node.membership.current
         self._machine = machine
         self._owner = owner
-        self.applied_index = durable.snapshot.index
+        self.applied_index, self._applied_term = durable.snapshot.index, durable.snapshot.term
         self.storage_full: StorageFull | None = None
         """Why nothing can be persisted at the moment."""
         self._events: deque[Event] = deque()
         self._is_running = False
         self._has_ended = False
         self._timer: asyncio.TimerHandle | None = None
-        self._timer_ms = 0
-        self._last_request = 0
+        self._timer_ms = self._last_request = 0
         self._requests: dict[int, Waiter] = {}
         self._proposed: dict[int, tuple[int, Waiter]] = {}  # by index, with the term
         self._reads: deque[tuple[int, Waiter]] = deque()  # confirmed, by the index that must be applied first
@@ -185,6 +184,12 @@ class RaftDriver:
         return Role.FOLLOWER if self._has_ended else self._core.role
 
     @property
+    def is_current(self) -> bool:
+        """Whether a leader is known, and all is applied that was agreed on before its term."""
+        node, is_applied = self._core.node, self.applied_index >= self._core.node.commit_index
+        return is_applied and node.leader is not None and self._applied_term == node.term
+
+    @property
     def is_leader(self) -> bool:
         return self.role is Role.LEADER
 
@@ -270,7 +275,7 @@ class RaftDriver:
                 case Restore():
                     self._catch_up()
                     self._machine.restore(effect.snapshot.index, effect.snapshot.data)
-                    self._has_applied(effect.snapshot.index)
+                    self._has_applied(effect.snapshot.index, effect.snapshot.term)
                 case FetchSnapshot():
                     self._owner.fetch(effect.snapshot, effect.leader)
                 case Transferring():
@@ -322,10 +327,10 @@ class RaftDriver:
                     _tell(waiter.done, result)
                 else:
                     _tell(waiter.failed, Unavailable(f"another leader's entry took place {entry.index}: try again"))
-        self._has_applied(effect.entries[-1].index)
+        self._has_applied(effect.entries[-1].index, effect.entries[-1].term)
 
-    def _has_applied(self, index: int) -> None:
-        self.applied_index = index
+    def _has_applied(self, index: int, term: int) -> None:
+        self.applied_index, self._applied_term = index, term
         while self._reads and self._reads[0][0] <= index:
             _tell(self._reads.popleft()[1].done, index)
         self._owner.applied()

@@ -71,7 +71,6 @@ class HostingServer(LivingServer, HostOwner):
         self.gate = self._make_gate()
         if self.gate is not None:
             self.gate.holds_table = True
-            self._users_changed()
         await self._listen(self._greeter, self._accept, registry, gate=self.gate)
         self.host.start()
 
@@ -84,8 +83,11 @@ class HostingServer(LivingServer, HostOwner):
         return UserTable()
 
     def _users_changed(self) -> None:
-        """Have the gate know the users as they are here; to be called whenever entries were applied."""
-        if self.gate is not None and not (self.gate.is_told and self.gate.version == self._users().version):
+        """Have the gate know the users as they are here; to be called whenever entries were applied, or the leader is
+        another. A server that was started knows none of them until it has applied what it has."""
+        if self.gate is None or not (self.gate.is_told or self.host.driver.is_current):
+            return
+        if not (self.gate.is_told and self.gate.version == self._users().version):
             self.gate.changed(self._users().copy())
 
     async def _close_host(self) -> None:

@@ -20,8 +20,8 @@ def too_many(user: str, count: int, what: str, most: int) -> Overloaded:
     return Overloaded(f"user {user} has {count} {what}, and may have {most}: have some go first", retry_after_ms=1000)
 
 
-def users_are(table: UserTable, message: GetUsers, *, hears_leader: bool) -> UsersAre:
+def users_are(table: UserTable, message: GetUsers, *, is_current: bool) -> UsersAre:
     """What a server is told that has some version; `Unavailable` from an orderer that may have missed changes."""
-    if not hears_leader:
-        raise Unavailable("this orderer hears no leader, so that it may not know all users: ask another")
+    if not is_current:
+        raise Unavailable("this orderer hears no leader, or has just begun to: it may not know all users, ask another")
     return UsersAre(table.packed() if table.version > message.version else None)

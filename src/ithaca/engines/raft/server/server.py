@@ -157,6 +157,7 @@ class RaftServer(HostingServer):
                 self._file.consumer_idle_s,
             )
         self._requests.leader_changed()
+        self._users_changed()
 
     def _make_gate(self) -> UserGate | None:
         return self._greeter.gate(RAFT_RULES, RAFT_WORDING, self._greeter.audit(), self.metrics.refused)

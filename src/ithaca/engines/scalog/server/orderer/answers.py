@@ -38,6 +38,11 @@ class Answers:
         return self._machine.state
 
     @property
+    def is_current(self) -> bool:
+        """Whether the state has all that was agreed on before the leader that is heard began."""
+        return self._driver.is_current
+
+    @property
     def orderers(self) -> Orderers:
         """Where those are that may lead, as far as it is agreed."""
         return agreed_orderers(self.group)

@@ -131,6 +131,7 @@ class OrdererServer(HostingServer):
             self._requests.leads(self._leading)
             self._aggregators.begin()
         self._requests.leader_changed()
+        self._users_changed()
 
     def applied(self) -> None:
         """News first: replicas wait for it, and the next cut has time until the disk is free again."""

@@ -46,8 +46,8 @@ class UserRequests:
 
     def _get(self, connection: Connection, request: Received, message: GetUsers) -> None:
         try:
-            hears_leader = self._answers.group.leader is not None
-            connection.answer(request, users_are(self._answers.state.users, message, hears_leader=hears_leader))
+            is_current = self._answers.is_current
+            connection.answer(request, users_are(self._answers.state.users, message, is_current=is_current))
         except IthacaError as error:
             self._answers.fail(connection, request, error)
 
