@@ -56,7 +56,7 @@ def commit(parts: HeldParts, committed: dict[int, int]) -> None:
     commits = parts.commits()
     committed.update({each.part: max(each.position, committed[each.part]) for each in commits})
     stands = [PartStands("g", each.part, each.epoch, each.position) for each in commits]
-    assert parts.settled(commits, stands) == frozenset()
+    assert parts.settled(commits, stands) == ()
 
 
 def test_what_was_handed_out_of_a_lost_part_cannot_be_committed_unnoticed() -> None:
@@ -67,8 +67,24 @@ def test_what_was_handed_out_of_a_lost_part_cannot_be_committed_unnoticed() -> N
     parts.drop([0])
     commits = parts.commits()
     assert (parts.numbers, commits) == ((), (CommitPosition("g", 0, 5, 11),))
-    assert parts.settled(commits, [ConsumerRefused("g", "fenced", 6)]) == {0}
+    assert parts.settled(commits, [ConsumerRefused("g", "fenced", 6)]) == commits
     assert parts.commits() == ()
+
+
+def test_nor_when_the_part_has_come_back_since() -> None:
+    """A member that lost a part and got it again once wrote twice for what it had been handed out before."""
+    parts = HeldParts("g", 1)
+    parts.opened([PartStands("g", 0, 5, 10)])
+    parts.frontier = 11
+    parts.drop([0])
+    parts.opened([PartStands("g", 0, 6, 10)])
+    parts.frontier = 12
+    old, new = CommitPosition("g", 0, 5, 11), CommitPosition("g", 0, 6, 12)
+    assert parts.commits(parts.position) == (old, new)
+    assert parts.settled((old, new), [ConsumerRefused("g", "fenced", 6), PartStands("g", 0, 6, 12)]) == (old,)
+    assert parts.among([old]) == set(), "what it has now stays"
+    assert parts.among([new]) == {0}
+    assert (parts.numbers, parts.committed) == ((0,), 12)
 
 
 @pytest.mark.parametrize("is_lost", [False, True])

@@ -37,9 +37,9 @@ class HeldParts:
         self.count = count
         self.frontier = 1
         self._parts: dict[int, _Part] = {}
-        self._lost: dict[int, _Part] = {}
-        """Those that are another's, and of which records were handed out that were not committed: to commit them, with
-        what was written or without, has to fail."""
+        self._lost: dict[tuple[int, int], _Part] = {}
+        """Those, by number and epoch, that are another's, and of which records were handed out that were not committed:
+        to commit them, with what was written or without, has to fail, also when the part has come back since."""
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -91,7 +91,6 @@ class HeldParts:
         """These are its own from now on."""
         self.rebase()
         for each in stands:
-            self._lost.pop(each.part, None)
             self._parts[each.part] = _Part(each.epoch, each.position, each.position)
 
     def rebase(self) -> None:
@@ -118,7 +117,7 @@ class HeldParts:
             part = self._parts.pop(number)
             part.left_at = self._position(part)
             if part.left_at > part.committed and not is_known:
-                self._lost[number] = part
+                self._lost[number, part.epoch] = part
 
     def clear(self) -> None:
         """Forget all of them, and what was handed out."""
@@ -138,7 +137,8 @@ class HeldParts:
     def commits(self, position: int | None = None) -> tuple[CommitPosition, ...]:
         """What commits all that was handed out, below `position` if it is given. Without news, a sign of life."""
         found = []
-        for number, part in sorted((*self._parts.items(), *self._lost.items())):
+        lost = [(number, part) for (number, _), part in self._lost.items()]
+        for number, part in sorted((*self._parts.items(), *lost), key=lambda each: (each[0], each[1].epoch)):
             reached = self._position(part) if position is None else min(position, self._position(part))
             if reached > part.committed:
                 found.append(CommitPosition(self.name, number, part.epoch, reached))
@@ -148,14 +148,21 @@ class HeldParts:
             found.append(CommitPosition(self.name, number, part.epoch, part.committed))
         return tuple(found)
 
-    def settled(self, commits: Sequence[CommitPosition], outcomes: Sequence[ConsumerOutcome]) -> frozenset[int]:
+    def settled(
+        self, commits: Sequence[CommitPosition], outcomes: Sequence[ConsumerOutcome]
+    ) -> tuple[CommitPosition, ...]:
         """What came of them; says which were refused, since they are another's."""
-        refused = set()
+        refused = []
         for commit, outcome in zip(commits, outcomes, strict=True):
             part = self._parts.get(commit.part)
-            self._lost.pop(commit.part, None)
+            self._lost.pop((commit.part, commit.epoch), None)
             if not isinstance(outcome, PartStands):
-                refused.add(commit.part)
+                refused.append(commit)
             elif part is not None and part.epoch == commit.epoch:
                 part.committed = max(part.committed, outcome.position)
-        return frozenset(refused)
+        return tuple(refused)
+
+    def among(self, commits: Iterable[CommitPosition]) -> set[int]:
+        """The parts of these that it still has as it had them then."""
+        held = {number: part.epoch for number, part in self._parts.items()}
+        return {each.part for each in commits if held.get(each.part) == each.epoch}

@@ -275,10 +275,11 @@ class GroupHandle(Consumer):
             refused = self._parts.settled(commits, outcomes)
             self._hand_over()
             if refused:
-                self._lose(refused, is_known=True)
+                self._lose(self._parts.among(refused), is_known=True)
                 raise ConsumerFenced(
-                    f"parts {sorted(refused)} of group {self.name!r} are another member's, or were reset: what was "
-                    "handed out of them comes again there; the rest is committed, and this member goes on"
+                    f"parts {sorted({each.part for each in refused})} of group {self.name!r} are another member's, or "
+                    "were reset: what was handed out of them comes again there; the rest is committed, and this member "
+                    "goes on"
                 )
         return self.committed
 
