@@ -10,7 +10,7 @@ from tests.runtime.echo import HELLO, LANE, Echo, EchoServer, Recorder, echo_ser
 
 from ithaca.engines.scalog.messages.appending import Append
 from ithaca.engines.scalog.messages.reading import Found, Read
-from ithaca.model.errors import Overloaded
+from ithaca.model.errors import Overloaded, Unavailable
 from ithaca.model.security.users import Grant, User, UserLimits
 from ithaca.runtime.connection import Connection
 from ithaca.runtime.dialling import dial
@@ -148,3 +148,13 @@ async def test_bytes_in_flight_count_once_for_all_connections_of_a_user() -> Non
         one.close()
         await its.server.connections[0].wait_lost()
         await echoed(other, 104)
+
+
+async def test_a_spare_says_that_others_are_to_be_asked() -> None:
+    """A server that is started again is a spare until it hears that it is a replica; clients know it as one."""
+    gate = UserGate(Logins("bank", None, monotonic_s()), "bank", {}, {}, are_servers_certified=True, knows_users=False)
+    async with echo_server(gate=gate) as server:
+        connection = await dial(server.address, replace(HELLO, credentials=TOKEN.encode()), Recorder())
+        server.dialled.append(connection)
+        with pytest.raises(Unavailable, match="ask another"):
+            await connection.request(Read(1), timeout=10)

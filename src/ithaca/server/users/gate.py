@@ -164,6 +164,8 @@ class Passage:
             return received
         rule = self._gate.rules.get(type(message))
         try:
+            if rule is None and not self._gate.knows_users:  # perhaps it is about to become one that does
+                raise Unavailable(f"this server does not take {type(message).__name__}, at the moment: ask another")
             if rule is None:
                 raise NotAllowed(f"nobody may say {type(message).__name__} to this server", right="")
             passed = rule(self.caller, received)
