@@ -51,7 +51,7 @@ def values(scan: Scan, limit: int | None = None) -> list[tuple[int, bytes]]:
     found: list[tuple[int, bytes]] = []
     for number, chunk in enumerate(scan, 1):
         for stretch in chunk:
-            records = stretch.batch.records(0, stretch.shard, slice(stretch.low, stretch.high))
+            records = stretch.batch.records(0, stretch.shard, stretch.low, stretch.high)
             found += zip(stretch.positions.tolist(), [record.value for record in records], strict=True)
         if number == limit:
             break

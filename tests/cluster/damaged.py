@@ -139,7 +139,7 @@ def _rows_of(message: Deliver, payload: Buffer) -> list[Row]:
         batch = parse(payload, offset)
         offset += batch.total_bytes
         assert batch.belongs_to(lane_seed(item.lane))
-        records = batch.records(item.position, 0, slice(item.low, item.high))
+        records = batch.records(item.position, 0, item.low, item.high)
         rows += [(record.position, record.key, record.value) for record in records]
     return rows
 

@@ -32,7 +32,7 @@ def taken(scan: Scan) -> Found:
     found: Found = []
     for chunk in scan:
         for stretch in chunk:
-            records = stretch.batch.records(0, stretch.shard, slice(stretch.low, stretch.high))
+            records = stretch.batch.records(0, stretch.shard, stretch.low, stretch.high)
             places = stretch.positions.tolist()
             found += [(at, each.value, each.key, stretch.shard) for at, each in zip(places, records, strict=True)]
     return found

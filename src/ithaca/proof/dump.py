@@ -37,7 +37,7 @@ def held_ids(disk: Disk, directory: str, engine_name: EngineName = DEFAULT_ENGIN
 
 def _ids(batch: Batch, position: int, low: int, high: int, path: str) -> list[Id]:
     ids: list[Id] = []
-    for record in batch.records(position - low, 0, slice(low, high)):
+    for record in batch.records(position - low, 0, low, high):
         try:
             ids.append(payload.decode(record.value))
         except ValueError as error:

@@ -53,6 +53,6 @@ def limit_looks(configuration: Configuration, start: int, stop: int) -> None:
 
 def records_of(stretch: PositionedRows) -> list[Record]:
     """The records of a piece of a chunk, with their positions."""
-    found = stretch.batch.records(0, stretch.shard, slice(stretch.low, stretch.high))
+    found = stretch.batch.records(0, stretch.shard, stretch.low, stretch.high)
     places = stretch.positions.tolist()
     return [structs.replace(record, position=place) for record, place in zip(found, places, strict=True)]

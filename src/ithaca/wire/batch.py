@@ -19,6 +19,8 @@ stay the same in every version, so an unknown version can be told from damage.
 """
 
 import struct
+from collections.abc import Iterable
+from itertools import repeat
 from typing import Any, Final, NamedTuple
 
 import google_crc32c
@@ -30,6 +32,7 @@ from ithaca.model.limits import BATCH_BYTES_MAX, BATCH_RECORDS_MAX, SEQUENCE_MAX
 from ithaca.model.positions import LaneId
 from ithaca.model.records import Buffer, Record
 from ithaca.wire import arrow, compression
+from ithaca.wire.cutting import cut, cut_evenly, even_bytes
 
 MAGIC: Final = 0x41485449  # "ITHA"
 VERSION: Final = 1
@@ -190,10 +193,7 @@ class Batch:
 
         They are not kept here: few stored bytes may become many, and whoever keeps a batch counts what is stored.
         """
-        code = self.flags & _COMPRESSION_MASK
-        raw, at = self.data, self.start
-        if code:
-            raw, at = compression.decompress(code, self.body, self.raw_bytes), 0
+        raw, at = self._uncompressed()
         end = at + self.raw_bytes
         value_offsets, at = _read_offsets(raw, at, end, self.count)
         values_at = at
@@ -209,21 +209,32 @@ class Batch:
             raise Corrupt(f"the columns of a batch end at byte {at} of {end}")
         return Columns(raw, value_offsets, values_at, key_valid_at, key_offsets, keys_at)
 
-    def records(self, position: int, shard: int, rows: slice | NDArray[np.int64] = slice(None)) -> list[Record]:
-        """Some records of the batch, whose first record has the given position."""
-        columns = self.columns()
-        raw = columns.raw if isinstance(columns.raw, bytes) else memoryview(columns.raw)
+    def _uncompressed(self) -> tuple[Buffer, int]:
+        """The bytes in which the body lies as it was built, and where it begins there."""
+        code = self.flags & _COMPRESSION_MASK
+        return (compression.decompress(code, self.body, self.raw_bytes), 0) if code else (self.data, self.start)
+
+    def records(self, position: int, shard: int, low: int = 0, high: int | None = None) -> list[Record]:
+        """The records `[low, high)` of the batch, whose first record has the given position."""
+        count = self.count
+        high = count if high is None else high
+        assert 0 <= low <= high <= count
         stamp = self.timestamp_us
-        positions = np.arange(position, position + self.count)[rows].tolist()
-        values = _cut(raw, columns.values_at, columns.value_offsets, rows)
-        if columns.key_offsets is None:
-            return [Record(at, value, None, stamp, shard) for at, value in zip(positions, values, strict=True)]
-        valid = columns.key_vectors()[2][rows].tolist()
-        keys = _cut(raw, columns.keys_at, columns.key_offsets, rows)
-        return [
-            Record(at, value, key if has_key else None, stamp, shard)
-            for at, value, key, has_key in zip(positions, values, keys, valid, strict=True)
-        ]
+        positions = range(position + low, position + high)
+        keys: Iterable[bytes | None] = repeat(None)
+        if not self.flags & KEYS:
+            raw, at = self._uncompressed()
+            size = even_bytes(raw, at, at + self.raw_bytes, count)
+            if size:
+                values = cut_evenly(raw, at, count, size, low, high)
+                return list(map(Record, positions, values, keys, repeat(stamp), repeat(shard)))
+        columns = self.columns()
+        values = cut(columns.raw, columns.values_at, columns.value_offsets, low, high)
+        if columns.key_offsets is not None:
+            valid = columns.key_vectors()[2][low:high].tolist()
+            found = cut(columns.raw, columns.keys_at, columns.key_offsets, low, high)
+            keys = [key if has_key else None for key, has_key in zip(found, valid, strict=True)]
+        return list(map(Record, positions, values, keys, repeat(stamp), repeat(shard)))
 
     def to_arrow(self, positions: NDArray[np.int64], shard: int) -> Any:
         """A `pyarrow.RecordBatch` of all records over the same memory."""
@@ -266,14 +277,6 @@ def _read_offsets(raw: Buffer, at: int, end: int, count: int) -> tuple[Offsets, 
     if offsets[0] != 0 or int(offsets[-1]) > end - after or bool((offsets[1:] < offsets[:-1]).any()):
         raise Corrupt("the offsets of a batch do not start at 0, fall, or point outside")
     return offsets, after
-
-
-def _cut(raw: Buffer, at: int, offsets: Offsets, rows: slice | NDArray[np.int64]) -> list[bytes]:
-    starts = (offsets[:-1][rows] + np.int64(at)).tolist()
-    stops = (offsets[1:][rows] + np.int64(at)).tolist()
-    if isinstance(raw, bytes):  # slicing bytes copies once; slicing a view makes a view first
-        return [raw[start:stop] for start, stop in zip(starts, stops, strict=True)]
-    return [bytes(raw[start:stop]) for start, stop in zip(starts, stops, strict=True)]
 
 
 def stored_bytes(data: Buffer, offset: int) -> int:

@@ -80,7 +80,7 @@ class PositionedBatch(interface.Batch):
         return list(range(self._base + self._low, self._base + self._high))
 
     def records(self) -> list[Record]:
-        return self._batch.records(self._base, self.shard, slice(self._low, self._high))
+        return self._batch.records(self._base, self.shard, self._low, self._high)
 
     def to_arrow(self) -> Any:
         positions = np.arange(self._base, self._base + self._batch.count, dtype=np.int64)
@@ -127,7 +127,7 @@ class ScatteredBatch(interface.Batch):
         return self._positions[self._start :].tolist()  # type: ignore[no-any-return]
 
     def records(self) -> list[Record]:
-        found = self._batch.records(0, self.shard, slice(self._start, None))
+        found = self._batch.records(0, self.shard, self._start)
         stamp, shard = self.timestamp_us, self.shard
         return [
             Record(position, record.value, record.key, stamp, shard)

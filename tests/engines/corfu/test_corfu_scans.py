@@ -52,7 +52,7 @@ def taken(scan: Scan, chunks: int | None = None) -> Found:
     found: Found = []
     for number, chunk in enumerate(scan, 1):
         for stretch in chunk:
-            records = stretch.batch.records(0, stretch.shard, slice(stretch.low, stretch.high))
+            records = stretch.batch.records(0, stretch.shard, stretch.low, stretch.high)
             places = stretch.positions.tolist()
             found += [(at, each.value, stretch.shard) for at, each in zip(places, records, strict=True)]
         if number == chunks:

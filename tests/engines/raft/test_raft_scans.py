@@ -29,7 +29,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 def found(scan: Scan) -> Iterator[int]:
     for chunk in scan:
         for stretch in chunk:
-            records = stretch.batch.records(0, stretch.shard, slice(stretch.low, stretch.high))
+            records = stretch.batch.records(0, stretch.shard, stretch.low, stretch.high)
             for position, record in zip(stretch.positions.tolist(), records, strict=True):
                 assert record.value == b"%d " % position + TEXT
                 yield position

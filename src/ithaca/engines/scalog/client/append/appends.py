@@ -325,4 +325,4 @@ class Appends:
 
 
 def _first_key(batch: Batch) -> bytes | None:
-    return batch.records(1, 0, slice(0, 1))[0].key if batch.has_keys else None
+    return batch.records(1, 0, 0, 1)[0].key if batch.has_keys else None
