@@ -51,6 +51,9 @@ class InterruptingFile:
     def read(self, offset: int, count: int) -> bytes:
         return self._file.read(offset, count)
 
+    def is_resident(self, offset: int, count: int) -> bool:
+        return self._file.is_resident(offset, count)
+
     def write(self, offset: int, buffers: Sequence[Buffer]) -> None:
         self._perform(lambda: self._file.write(offset, buffers))
 

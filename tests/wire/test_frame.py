@@ -247,7 +247,7 @@ def test_a_payload_is_sent_as_it_is() -> None:
 def test_frames_that_fit_into_the_block_are_received_without_a_new_one() -> None:
     stream = wire(*[Frame(1, 0, number, b"abc", bytes(1000)) for number in range(1000)])
     decoder = greeted()
-    place = address(decoder._block)
+    place = address(decoder.buffer())
     assert len(receive(decoder, stream, itertools.repeat(5000))) == 1000
     assert address(decoder._block) == place
 

@@ -81,6 +81,8 @@ SEND_HIGH_WATER_BYTES = 2 * MIB
 """A stream waits while more than this is unsent."""
 RECEIVE_BLOCK_BYTES = 256 * KIB
 """Bytes are received into blocks of this size, or of one larger frame's."""
+SPARE_BLOCK_BYTES_MAX = 16 * MIB
+"""Blocks that a thread has received into and keeps, to receive into them again."""
 READ_WAIT_MS_MAX = 60_000
 """How long a replica waits for its order to reach a position."""
 CALL_TIMEOUT_S = 30.0

@@ -156,6 +156,10 @@ class Connection(asyncio.BufferedProtocol):
         """
         _set_option(self._transport, socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 0)
 
+    def expect_deliveries(self) -> None:
+        """What comes is large, one message like the other."""
+        self._decoder.are_alike = True
+
     def next_correlation(self) -> int:
         """A number for a message whose answers `on_message` takes; they are odd, those of `request` even."""
         self._last_correlation = (self._last_correlation + 2) & 0xFFFF_FFFF

@@ -55,6 +55,10 @@ class SimFile:
         self._check(writing=False)
         return bytes(self._inode.current[offset : offset + count])
 
+    def is_resident(self, offset: int, count: int) -> bool:
+        """Whatever there is; what has to be read from a disk is simulated where nothing was read before."""
+        return True
+
     def write(self, offset: int, buffers: Sequence[Buffer]) -> None:
         self._check(writing=True)
         data = b"".join(buffers)

@@ -28,6 +28,9 @@ class NeighbourFile:
     def read(self, offset: int, count: int) -> bytes:
         return self._file().read(offset, count)
 
+    def is_resident(self, offset: int, count: int) -> bool:
+        return self._file().is_resident(offset, count)
+
     def size(self) -> int:
         return self._file().size()
 

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from ithaca.model.limits import IOV_MAX
 from ithaca.model.records import Buffer
+from ithaca.storage.residence import is_resident
 
 NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 """What opening a file fails with when this process, or the machine, has too many open: nothing was done, and later it
@@ -36,6 +37,9 @@ class File(Protocol):
 
     def read(self, offset: int, count: int) -> bytes:
         """Up to `count` bytes at `offset`; fewer only at the end of the file."""
+
+    def is_resident(self, offset: int, count: int) -> bool:
+        """Whether reading them seems not to wait for a disk."""
 
     def write(self, offset: int, buffers: Sequence[Buffer]) -> None:
         """Write all buffers, one after the other, at `offset`."""
@@ -112,6 +116,9 @@ class OsFile:
             parts.append(data)
             got += len(data)
         return b"".join(parts)
+
+    def is_resident(self, offset: int, count: int) -> bool:
+        return is_resident(self._fd, offset, count)
 
     def write(self, offset: int, buffers: Sequence[Buffer]) -> None:
         if len(buffers) > IOV_MAX:

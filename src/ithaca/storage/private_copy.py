@@ -20,6 +20,9 @@ class PrivateFile:
     def read(self, offset: int, count: int) -> bytes:
         return bytes(self._data[offset : offset + count])
 
+    def is_resident(self, offset: int, count: int) -> bool:
+        return True
+
     def write(self, offset: int, buffers: Sequence[Buffer]) -> None:
         data = b"".join(buffers)
         self._data.extend(bytes(max(0, offset - len(self._data))))

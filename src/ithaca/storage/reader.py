@@ -167,7 +167,7 @@ class Cursor:
         self._offset = 0
         self._offset_lsn = 0
         self._batch_bytes = 0
-        """Of the last batch that was read: the next one is taken to be like it."""
+        """Of the last batch that was read, with the entries before it: the next one is taken to be like it."""
 
     def read(self, stop: int, *, bytes_max: int = READ_CHUNK_BYTES) -> list[Batch]:
         """About `bytes_max` of batches, from the one that holds the cursor's LSN on, and moves behind them.
@@ -187,6 +187,13 @@ class Cursor:
             batches.pop()
         self.lsn = batches[-1].end_lsn
         return batches
+
+    def is_resident(self, bytes_max: int) -> bool:
+        """Whether so much can be read from where the last read ended without waiting for a disk, as it seems."""
+        segment = self._segment
+        if segment is None or self._offset_lsn != self.lsn or self.lsn >= self._segment_end:
+            return False
+        return segment.file.is_resident(segment.start + self._offset, max(bytes_max, self._batch_bytes))
 
     def _read_cold(self, stop: int, bytes_max: int) -> list[Batch]:
         tries = 2
@@ -217,7 +224,9 @@ class Cursor:
         end = min(stop, self._segment_end)
         batches: list[Batch] = []
         place: Batch | None = None
-        chunk_bytes = max(bytes_max, self._batch_bytes + HEAD_BYTES)  # a batch and the mark before it, at once
+        # As many as fit, and the mark before one of them: of what is cut off at the end nothing can be used.
+        whole_bytes = max(1, bytes_max // self._batch_bytes) * self._batch_bytes if self._batch_bytes else bytes_max
+        chunk_bytes, before = whole_bytes + HEAD_BYTES, self._offset
         try:
             for offset, batch in self._segment.walk(self._offset, self._offset_lsn, chunk_bytes=chunk_bytes):
                 self._offset, self._offset_lsn = offset + batch.total_bytes, batch.end_lsn
@@ -227,7 +236,7 @@ class Cursor:
                     place = batch
                 elif batch.count and batch.end_lsn > self.lsn:
                     batches += [batch] if place is None or place.base_lsn != batch.base_lsn else [place, batch]
-                    self._batch_bytes = batch.total_bytes
+                    self._batch_bytes, before = self._offset - before, self._offset
                     bytes_max -= batch.total_bytes
                     # What would lie across the end of the chunk is better read with the next.
                     if bytes_max < batch.total_bytes or batch.end_lsn >= end:

@@ -18,8 +18,6 @@ import struct
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-import numpy as np
-
 from ithaca.model.errors import BatchTooLarge, InvalidInput, ProtocolError
 from ithaca.model.limits import (
     CACHED_BATCH_BYTES_MAX,
@@ -29,6 +27,7 @@ from ithaca.model.limits import (
     RECEIVE_BLOCK_BYTES,
 )
 from ithaca.model.records import Buffer
+from ithaca.wire.blocks import Block, give_block, take_block
 
 PREFIX_BYTES: Final = 16
 ROOM_BYTES_MIN: Final = 4096
@@ -70,8 +69,8 @@ class FrameDecoder:
 
     Until `greeted` is called no frame may exceed `HELLO_BYTES_MAX`, so a peer waits for the answer to its
     hello before it sends more than that. After the first malformed frame nothing is decoded any more.
-    A block is handed out with the payloads in it and never written there again; memory that nothing arrived
-    in is not touched, however long a frame says it is.
+    A block is handed out with the payloads in it, and never written there again while anybody has one; memory that
+    nothing arrived in is not touched, however long a frame says it is.
     """
 
     def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
@@ -79,9 +78,15 @@ class FrameDecoder:
         """What was wrong with the stream, known as soon as it was received."""
         self._frame_bytes_max = frame_bytes_max
         self._limit = min(HELLO_BYTES_MAX, frame_bytes_max)
-        self._block = _new_block(RECEIVE_BLOCK_BYTES)
+        self._memory: Block | None = None
+        self._block = _NOTHING
+        """All of the memory."""
         self._start = self._end = 0
         self._wanted = PREFIX_BYTES
+        self._large_bytes = 0
+        """How long the last frame was, if no usual block has room for it, and the next one is taken to be like it."""
+        self.are_alike = False
+        """Whether large frames follow each other: then each comes into a block of its length, and is not moved."""
         self._lent = False
 
     def greeted(self) -> None:
@@ -101,6 +106,8 @@ class FrameDecoder:
 
     def buffer(self) -> memoryview:
         """Where the next bytes go; never empty."""
+        if self._memory is None:
+            self._renew(max(RECEIVE_BLOCK_BYTES, self._large_bytes), begun=0)
         return self._block[self._end :]
 
     def received(self, count: int) -> list[Frame]:
@@ -148,6 +155,7 @@ class FrameDecoder:
             header, payload = self._split(self._start + PREFIX_BYTES, header_bytes, stop)
             frames.append(Frame(kind, flags, correlation, header, payload))
             self._start = stop
+            self._large_bytes = length if self.are_alike and length > RECEIVE_BLOCK_BYTES else 0
         return PREFIX_BYTES
 
     def _check(self, length: int, header_bytes: int, reserved: int) -> None:
@@ -178,6 +186,8 @@ class FrameDecoder:
         begun, room = self._end - self._start, len(self._block) - self._end
         if begun == 0 and not self._lent:
             self._start = self._end = 0
+        elif begun == 0 and self._large_bytes:
+            self._let_go()
         elif room >= wanted - begun and (room >= ROOM_BYTES_MIN or begun > ROOM_BYTES_MIN):
             pass  # where much has come of a frame, one small read costs less than moving it
         elif self._lent or wanted > len(self._block):
@@ -187,11 +197,20 @@ class FrameDecoder:
             self._start, self._end = 0, begun
 
     def _renew(self, size: int, begun: int) -> None:
-        """Go on in a new block, with the first `begun` bytes of the next frame."""
-        block = _new_block(size)
+        """Go on in another block, with the first `begun` bytes of the next frame."""
+        memory = take_block(size)
+        block = memoryview(memory)[:size]  # type: ignore[arg-type]
         block[:begun] = self._block[self._start : self._start + begun]
-        self._block, self._start, self._end, self._lent = block, 0, begun, False
+        self._let_go()
+        self._memory, self._block, self._end = memory, block, begun
+
+    def _let_go(self) -> None:
+        """Have no block until something arrives."""
+        memory, self._memory, self._block = self._memory, None, _NOTHING
+        self._start = self._end = 0
+        self._lent = False
+        if memory is not None:
+            give_block(memory)
 
 
-def _new_block(size: int) -> memoryview:
-    return memoryview(np.empty(size, np.uint8))  # type: ignore[arg-type]
+_NOTHING: Final = memoryview(b"")

@@ -43,6 +43,7 @@ class StreamConnection(Peer):
     async def attend(self, connection: Connection, question: Message) -> None:
         """Ask over this connection, and go on until it ends."""
         self._connection = connection
+        connection.expect_deliveries()
         try:
             if self.is_paused:
                 connection.pause_reading()

@@ -242,16 +242,20 @@ class ShardCursor:
         }
 
     def in_memory(self, stretches: list[LaneRange]) -> bool:
-        """Whether reading them does not touch the disk."""
+        """Whether reading them does not touch the disk, as it seems."""
         lanes, seen = self._store.lanes, set[LaneId]()
         for stretch in stretches:
             if stretch.lane not in seen:  # what comes later in a lane is in memory if this is
                 seen.add(stretch.lane)
                 held = lanes.get(stretch.lane)
                 opened = None if held is None else held.opened_lane
-                if opened is None or not opened.cache.get(stretch.lsn, 0):
+                if opened is None or not (opened.cache.get(stretch.lsn, 0) or self._is_resident(stretch)):
                     return False
         return True
+
+    def _is_resident(self, stretch: LaneRange) -> bool:
+        feed = self._feeds.get(stretch.lane)
+        return feed is not None and feed.cursor.is_resident(self._bytes_max)
 
     def read(self, stretches: list[LaneRange]) -> list[PositionedEntry]:
         """The batches of what was planned, in order, about as many bytes as were allowed; see `plan`.

@@ -186,6 +186,7 @@ class Stream:
                 view = order.view_version
                 await self._go_on(cursor, limit, view)
                 await connection.drained()
+                await asyncio.sleep(0)  # what is in memory is read in the loop, and others have their turn
             elif self._stop is not None and cursor.position >= self._stop:
                 connection.send(Finished())
                 return
