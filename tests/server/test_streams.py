@@ -13,8 +13,15 @@ from ithaca.engines.scalog.messages.reading import Deliver, Found, Subscribe
 from ithaca.engines.scalog.server.replica.streams import ReadView, Stream
 from ithaca.engines.scalog.storage.lane_store import LaneStore
 from ithaca.model.cut import LaneRun
-from ithaca.model.errors import Lost, Unavailable
-from ithaca.model.limits import BATCH_BYTES_MAX, DECOMPRESSED_BYTES_MAX, DELIVER_BYTES_MAX, KIB, MIB
+from ithaca.model.errors import Lost, Trimmed, Unavailable
+from ithaca.model.limits import (
+    BATCH_BYTES_MAX,
+    CACHED_BATCH_BYTES_MAX,
+    DECOMPRESSED_BYTES_MAX,
+    DELIVER_BYTES_MAX,
+    KIB,
+    MIB,
+)
 from ithaca.model.positions import LaneId
 from ithaca.protocol.filters import Filter
 from ithaca.protocol.greeting import Finished
@@ -252,3 +259,62 @@ async def test_what_is_only_on_its_way_is_not_called_lost(tmp_path: Path) -> Non
     watermark, lost = await streamed(read_view, 1, 11)
     assert (watermark.items, watermark.up_to) == ((), 1)
     assert (lost.start, lost.stop) == (1, 4)
+
+
+async def test_a_record_in_memory_is_answered_at_once_and_others_are_waited_for(tmp_path: Path) -> None:
+    batches = [build([b"a%d" % number, b"b"], timestamp_us=1) for number in range(3)]
+    read_view = read_view_of(tmp_path, batches)
+    order = cast(Order, read_view.order)
+    for position in range(1, 7):
+        now = read_view.read_now(position)
+        assert now is not None
+        assert now == await read_view.read(position, 0)
+        assert isinstance(now[0], Found)
+        assert now[0].position == position - (position + 1) % 2
+    assert read_view.read_now(7) is None, "it is not written yet"
+    order.readable = 6
+    assert read_view.read_now(6) is None, "it is ordered, and not known to be here"
+    order.first = 3
+    with pytest.raises(Trimmed):
+        read_view.read_now(2)
+    order.ranges = ((2, 4),)
+    with pytest.raises(Lost):
+        read_view.read_now(4)
+    read_view.store.lanes[LANE].lane.cache.empty()
+    assert read_view.read_now(5) is None, "it would be read from the disk"
+    assert isinstance((await read_view.read(5, 0))[0], Found)
+    read_view.close(Unavailable("it ends"))
+    with pytest.raises(Unavailable):
+        read_view.read_now(5)
+
+
+async def test_a_stream_reads_a_file_that_is_in_memory_in_the_loop_and_gives_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread is asked until it is known where the file goes on; each delivery lets others have their turn."""
+    batches = [build([bytes(CACHED_BATCH_BYTES_MAX)] * 4, timestamp_us=1) for _ in range(40)]
+    read_view, sent = read_view_of(tmp_path, batches), Sent(is_kept=False)
+    asked, turns, over = 0, 0, False
+    in_thread = asyncio.to_thread
+
+    async def count(*args: Any, **kwargs: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        return await in_thread(*args, **kwargs)
+
+    async def others() -> None:
+        nonlocal turns
+        while not over:
+            turns += 1
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(asyncio, "to_thread", count)
+    waiting = asyncio.ensure_future(others())
+    request = Subscribe(1, stop=read_view.order.readable)
+    await Stream(read_view, cast(Connection, sent), request, lambda _: None).run()
+    over = True
+    await waiting
+    deliveries = [size for size in sent.payload_bytes if size]
+    assert len(deliveries) >= 5
+    assert asked == 1
+    assert turns >= len(deliveries)

@@ -30,12 +30,16 @@ class ConnectionTasks:
         self._tasks[task] = None
         task.add_done_callback(self._tasks.pop)
 
+    def fail(self, connection: Connection, received: Received, error: IthacaError) -> None:
+        """A request has failed, whether it had to wait or not."""
+        self._on_failure(error)
+        connection.fail(received, error)
+
     async def _run(self, connection: Connection, received: Received, work: Callable[[], Awaitable[None]]) -> None:
         try:
             await work()
         except IthacaError as error:
-            self._on_failure(error)
-            connection.fail(received, error)
+            self.fail(connection, received, error)
         except Exception as error:
             self._log.exception("answering %s failed", type(received.message).__name__)
             connection.fail(received, Unavailable(f"the {self._who} failed to answer: {error}"))

@@ -5,9 +5,10 @@ Read `lane` first: the one sequence of batches that everything else is about. `s
 `reader` and `cache` read it, `synced` tells followers in other processes, `verify` checks every byte.
 
 `raftlog` keeps a Raft server's term, vote and log, `raftlog_records` says what its records add up to, and `raft_files`
-finds it in a server's directory. Below everything: `disk` is the port to the operating system (and to the simulator), `residence` says
-what of a file is in memory, `checked_file` a small file that is replaced as a whole, `private_copy` files that a reader may repair, `offline` lanes
-of stopped servers, `directory_lock` the lock of a directory. How a cluster's lanes lie on a disk is said by its engine.
+finds it in a server's directory. Below everything: `disk` is the port to the operating system (and to the simulator),
+`residence` says what of a file is in memory, `checked_file` a small file that is replaced as a whole, `private_copy`
+files that a reader may repair, `offline` lanes of stopped servers, `directory_lock` the lock of a directory. How a
+cluster's lanes lie on a disk is said by its engine.
 
 Invariants:
 

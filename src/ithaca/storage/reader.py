@@ -188,6 +188,10 @@ class Cursor:
         self.lsn = batches[-1].end_lsn
         return batches
 
+    def is_at(self, reader: LaneReader, lsn: int) -> bool:
+        """Whether it is here, in this lane."""
+        return self._reader is reader and self.lsn == lsn
+
     def is_resident(self, bytes_max: int) -> bool:
         """Whether so much can be read from where the last read ended without waiting for a disk, as it seems."""
         segment = self._segment

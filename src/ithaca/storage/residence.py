@@ -1,6 +1,6 @@
 """Whether reading would wait for a disk, asked without reading: what is in memory an event loop may read itself.
 
-Linux says it of the page cache (`RWF_NOWAIT`); of file systems that are memory it says nothing, and they are known by name.
+Linux says it of the page cache (`RWF_NOWAIT`); of file systems that are memory it says nothing: they are known by name.
 """
 
 import os

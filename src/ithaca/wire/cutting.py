@@ -1,8 +1,8 @@
 """Values and keys of a batch as objects of their own: many at a time, for it is done for every record that is read.
 
 Values that all have one length, as those of one batch often do, are cut by numpy in one call, and their offsets are
-compared with what these must be; of others the bytes are copied once more where they are small, since a slice of `bytes`
-takes a third of what one of a view takes.
+compared with what these must be; of others the bytes are copied once more where they are small, since a slice of
+`bytes` takes a third of what one of a view takes.
 """
 
 import struct

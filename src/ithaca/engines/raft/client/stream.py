@@ -62,11 +62,13 @@ class Stream:
         return self._connection.is_over and not self._pieces
 
     def read(self) -> list[AnyPositioned]:
-        if not self._pieces:
-            return []
-        batches, self.position, size = self._pieces.popleft()
-        self._connection.consumed(size)
-        return batches
+        """All that is here, so that a thread that takes it seldom waits for the one that receives."""
+        found: list[AnyPositioned] = []
+        while self._pieces:
+            batches, self.position, size = self._pieces.popleft()
+            self._connection.consumed(size)
+            found += batches
+        return found
 
     def change_server(self) -> None:
         """This one is silent where it should not be: go on with another."""

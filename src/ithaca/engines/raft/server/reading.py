@@ -9,7 +9,7 @@ with what it served before, for there may be nobody. Once it is told that it was
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ithaca.engines.raft.messages import Behind, Deliver, Delivered, Found, Subscribe
 from ithaca.engines.raft.server.machine import LogMachine
@@ -28,6 +28,9 @@ from ithaca.server.users.keys import filter_for
 from ithaca.storage.reader import Cursor
 from ithaca.wire.batch import NOOPS, Batch
 from ithaca.wire.selection import Within
+
+Answer = tuple[Message, Sequence[Buffer]]
+ReadableRow = Callable[[Batch, int], Batch | None]
 
 
 class ReadView:
@@ -76,29 +79,41 @@ class ReadView:
         """Whoever asks, or waits, is told this."""
         self.readable.close(error)
 
-    async def read(
-        self, position: int, wait_s: float, readable: Callable[[Batch, int], Batch | None] = lambda *_: None
-    ) -> tuple[Message, list[Buffer]]:
+    def read_now(self, position: int, readable: ReadableRow = lambda *_: None) -> Answer | None:
+        """The same as `read`, if nothing has to be waited for: neither an agreement nor a disk."""
+        self.readable.check_open()
+        if position >= self.limit:
+            return None
+        self.readable.check_not_trimmed(position)
+        found = self._store.lane.cache.get(lsn_of(position), 0)
+        return _found(lsn_of(position), self._checked(found, lsn_of(position))[0], readable) if found else None
+
+    async def read(self, position: int, wait_s: float, readable: ReadableRow = lambda *_: None) -> Answer:
         """The answer to `Read`; raises `Trimmed`. `readable` makes a batch of the record alone, for whoever may not see
         those beside it."""
         self.readable.check_open()
         if not await self.readable.wait(position, wait_s):
-            return Behind(self.limit), []
+            return Behind(self.limit), ()
         self.readable.check_not_trimmed(position)
-        batch = (await self.batches(lsn_of(position), lsn_of(position) + 1, POINT_READ_BYTES))[0]
-        alone = readable(batch, lsn_of(position) - batch.base_lsn)
-        if alone is not None:
-            return Found(position), list(alone.placed(lsn_of(position), SEED).buffers())
-        return Found(position_of(batch.base_lsn)), list(batch.buffers())
+        lsn = lsn_of(position)
+        batch = (await self.batches(self.cursor(lsn), lsn + 1, POINT_READ_BYTES))[0]
+        return _found(lsn, batch, readable)
 
-    async def batches(self, lsn: int, stop: int, bytes_max: int = DELIVER_BYTES_MAX) -> list[Batch]:
-        """Some batches from the one that holds `lsn` on, below the cursor; raises `Trimmed`."""
+    def cursor(self, lsn: int, last: Cursor | None = None) -> Cursor:
+        """A place in the lane: the one where a reader was last, if it goes on from there."""
         lane = self._store.lane
-        found = lane.cache.get(lsn, bytes_max, stop)
-        if found:
-            lane.check_not_trimmed(lsn)
+        return last if last is not None and last.is_at(lane, lsn) else Cursor(lane, lsn)
+
+    async def batches(self, cursor: Cursor, stop: int, bytes_max: int = DELIVER_BYTES_MAX) -> list[Batch]:
+        """Some batches from the one that holds the cursor's LSN on, below the limit; raises `Trimmed`."""
+        lsn = cursor.lsn
+        if self._store.lane.cache.get(lsn, 0) or cursor.is_resident(bytes_max):
+            found = cursor.read(stop, bytes_max=bytes_max)
         else:
-            found = await asyncio.to_thread(lambda: Cursor(lane, lsn).read(stop, bytes_max=bytes_max))
+            found = await asyncio.to_thread(cursor.read, stop, bytes_max=bytes_max)
+        return self._checked(found, lsn)
+
+    def _checked(self, found: list[Batch], lsn: int) -> list[Batch]:
         for batch in found:
             if batch.kind == NOOPS:  # it was trimmed where it was copied from, and the trim is not applied here yet
                 first = position_of(batch.end_lsn)
@@ -112,6 +127,13 @@ class ReadView:
         lane = self._store.lane
         lsn = await asyncio.to_thread(lane.seek_time, time_us)
         return max(self.first, min(position_of(lsn), tail))
+
+
+def _found(lsn: int, batch: Batch, readable: ReadableRow) -> Answer:
+    alone = readable(batch, lsn - batch.base_lsn)
+    if alone is not None:
+        return Found(position_of(lsn)), alone.placed(lsn, SEED).buffers()
+    return Found(position_of(batch.base_lsn)), batch.buffers()
 
 
 class Stream:
@@ -128,6 +150,7 @@ class Stream:
         self._sent = sent
         self._told = request.start
         self._told_at = 0.0
+        self._cursor: Cursor | None = None
 
     async def run(self) -> None:
         """Until the stop, or until the connection ends; raises what ends the stream."""
@@ -143,6 +166,7 @@ class Stream:
                     readable.check_open()
                 await self._deliver(limit)
                 await connection.drained()
+                await asyncio.sleep(0)  # what is in memory is read in the loop, and others have their turn
             elif self._stop is not None and self._position >= self._stop:
                 connection.send(Finished())
                 return
@@ -157,7 +181,8 @@ class Stream:
 
     async def _deliver(self, limit: int) -> None:
         self._read_view.readable.check_not_trimmed(self._position)
-        batches = await self._read_view.batches(lsn_of(self._position), lsn_of(limit))
+        self._cursor = self._read_view.cursor(lsn_of(self._position), self._cursor)
+        batches = await self._read_view.batches(self._cursor, lsn_of(limit))
         end = min(position_of(batches[-1].end_lsn), limit)
         if self._where is None:
             items = [self._item(batch, limit) for batch in batches]

@@ -348,9 +348,17 @@ class RequestPeer:
 
     def _read(self, connection: Connection, received: Received, message: Read) -> None:
         self._check_member()
+        readable = partial(readable_row, connection)
+        try:
+            known = self._server.read_view.read_now(message.position, readable)
+        except IthacaError as error:
+            self.tasks.fail(connection, received, error)
+            return
+        if known is not None:
+            connection.answer(received, *known)
+            return
 
         async def answer() -> None:
-            readable = partial(readable_row, connection)
             found, payload = await self._server.read_view.read(message.position, message.wait_ms / 1000, readable)
             connection.answer(received, found, payload)
 

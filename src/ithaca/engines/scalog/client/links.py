@@ -148,10 +148,15 @@ class Links:
         )
         return Introduction(hello, self.tls)
 
+    def opened(self, address: Address) -> Link | None:
+        """The link to a server, if there is one."""
+        link = self._links.get(address)
+        return link if link is not None and link.is_open else None
+
     async def link(self, address: Address, timeout_s: float = CONNECT_TIMEOUT_S) -> Link:
         """The open link to a server, dialled if need be; one attempt serves everybody who asks meanwhile."""
-        link = self._links.get(address)
-        if link is not None and link.is_open:
+        link = self.opened(address)
+        if link is not None:
             return link
         if self._closed:
             raise LogClosed("the handle was closed")

@@ -12,7 +12,7 @@ from ithaca.engines.scalog.client.context import Context
 from ithaca.engines.scalog.client.read.stream import Ranges, ShardStream
 from ithaca.engines.scalog.messages.order import TailReply
 from ithaca.model.errors import IthacaError, Unavailable
-from ithaca.model.limits import DELIVER_BYTES_MAX, STREAM_SILENT_S
+from ithaca.model.limits import STREAM_BUFFER_BYTES_MAX, STREAM_SILENT_S
 from ithaca.model.records import KeyFilter, Start
 from ithaca.model.view import View
 from ithaca.protocol.filters import sent_filter
@@ -36,8 +36,9 @@ class _Merged:
         return self.merge.position
 
     def read(self) -> list[AnyPositioned]:
+        """About all that is here, so that a thread that takes it seldom waits for the one that receives."""
         found: list[AnyPositioned] = []
-        for piece in self.merge.take(DELIVER_BYTES_MAX):
+        for piece in self.merge.take(STREAM_BUFFER_BYTES_MAX):
             stream = self._streams.get(piece.shard)
             if stream is not None:
                 stream.consumed(piece.bytes)

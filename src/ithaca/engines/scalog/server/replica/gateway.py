@@ -112,8 +112,17 @@ class GatewayPeer:
         self._server.part_appended(connection, correlation, message.lane, message.token, message.lsn, batch)
 
     def _read(self, connection: Connection, received: Received, message: Read) -> None:
+        readable = partial(readable_row, connection)
+        try:
+            known = self._server.read_view.read_now(message.position, readable)
+        except IthacaError as error:
+            self._tasks.fail(connection, received, error)
+            return
+        if known is not None:
+            connection.answer(received, *known)
+            return
+
         async def answer() -> None:
-            readable = partial(readable_row, connection)
             found, payload = await self._server.read_view.read(message.position, message.wait_ms / 1000, readable)
             connection.answer(received, found, payload)
 

@@ -5,7 +5,7 @@ of it is on this disk. Records in memory are answered at once; others are read i
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -28,6 +28,8 @@ from ithaca.wire.batch import Batch, lane_seed
 from ithaca.wire.selection import Within
 
 Ranges = tuple[tuple[int, int], ...]
+Answer = tuple[Message, Sequence[Buffer]]
+ReadableRow = Callable[[Batch, int], Batch | None]
 _CATCH_UP_S = 1.0
 """How long a stream waits for records that this replica lacks."""
 
@@ -84,27 +86,42 @@ class ReadView:
         self.readable.check_open()
         await self.streams.wait(position, timeout_s)
 
-    async def read(
-        self, position: int, wait_s: float, readable: Callable[[Batch, int], Batch | None] = lambda *_: None
-    ) -> tuple[Message, list[Buffer]]:
+    def read_now(self, position: int, readable: ReadableRow = lambda *_: None) -> Answer | None:
+        """The same as `read`, if nothing has to be waited for: neither an order nor a disk."""
+        self.readable.check_open()
+        if position >= self.order.readable:
+            return None
+        place = self._find(position)
+        if not isinstance(place, tuple):
+            return place, ()
+        lane, lsn = place
+        held = self.store.lanes.get(lane)
+        opened = None if held is None else held.opened_lane
+        found = [] if opened is None or lsn < opened.trim_lsn else opened.cache.get(lsn, 0)
+        return _found(lane, lsn, position, found[0], readable) if found else None
+
+    async def read(self, position: int, wait_s: float, readable: ReadableRow = lambda *_: None) -> Answer:
         """The answer to `Read`; raises `Trimmed` and `Lost`. `readable` makes a batch of the record alone, for whoever
         may not see those beside it."""
         self.readable.check_open()
         if not await self.readable.wait(position, wait_s):
-            return Behind(self.order.tail), []
+            return Behind(self.order.tail), ()
+        place = self._find(position)
+        if not isinstance(place, tuple):
+            return place, ()
+        lane, lsn = place
+        cursor = ShardCursor(self.store, position, bytes_max=POINT_READ_BYTES)
+        entry = (await self._read(cursor, [LaneRange(lane, lsn, position, 1)]))[0]
+        return _found(lane, lsn, position, entry.batch, readable)
+
+    def _find(self, position: int) -> tuple[LaneId, int] | Elsewhere:
+        """Where the record is at a position below the readable limit, if this shard has it."""
         self.readable.check_not_trimmed(position)
         place = find(self.store, position)
         if place is None:
-            return Elsewhere(any(low <= position < high for low, high in self.order.strewn())), []
-        lane, lsn = place
-        self._check_not_lost_at(lane, lsn, position)
-        cursor = ShardCursor(self.store, position, bytes_max=POINT_READ_BYTES)
-        entry = (await self._read(cursor, [LaneRange(lane, lsn, position, 1)]))[0]
-        alone = readable(entry.batch, position - entry.position)
-        if alone is not None:
-            placed = alone.placed(lsn, lane_seed(entry.lane))
-            return Found(entry.lane, position), list(placed.buffers())
-        return Found(entry.lane, entry.position), list(entry.batch.buffers())
+            return Elsewhere(any(low <= position < high for low, high in self.order.strewn()))
+        self._check_not_lost_at(*place, position)
+        return place
 
     async def entries(self, cursor: ShardCursor, stop: int) -> list[PositionedEntry]:
         """The next entries of this shard below `stop`; the cursor moves behind them, or to `stop`."""
@@ -241,6 +258,14 @@ class Stream:
             Rows(batch, position, low, high, partial(Delivered, lane))
             for lane, batch, position, low, high, _ in entries
         )
+
+
+def _found(lane: LaneId, lsn: int, position: int, batch: Batch, readable: ReadableRow) -> Answer:
+    row = lsn - batch.base_lsn
+    alone = readable(batch, row)
+    if alone is not None:
+        return Found(lane, position), alone.placed(lsn, lane_seed(lane)).buffers()
+    return Found(lane, position - row), batch.buffers()
 
 
 def _within(ranges: Ranges, start: int, stop: int) -> list[tuple[int, int]]:
