@@ -62,6 +62,8 @@ class RaftLog(ClusterConsumers):
         self._sessions: list[NamedSession] = []
         self._first = 1
         """Positions below were trimmed, as this handle knows."""
+        self._reader_before: Address | None = None
+        """Who had the record that was read last: it has its place in memory warm, and others are asked by others."""
         self._life = HandleLife("the cluster")
 
     @property
@@ -128,11 +130,13 @@ class RaftLog(ClusterConsumers):
             try:
                 answer = await self._ask_to_read(address, position, wait_s)
                 if isinstance(answer.message, Found):
+                    self._reader_before = address
                     found = answer.message.position
                     batch = parse(answer.payload)
                     return PositionedBatch(batch, found, SHARD, 0, batch.count).since(position).records()[0]
                 if not isinstance(answer.message, Behind):
                     raise ProtocolError(f"a server answered Read with {type(answer.message).__name__}")
+                self._reader_before = None
                 if patience.passed or known is None:
                     known = await self.servers.log(deadline)
                     if position >= known.tail and patience.passed:
@@ -147,13 +151,14 @@ class RaftLog(ClusterConsumers):
             except (Unavailable, ProtocolError, StorageError):
                 if deadline.passed:
                     raise
+            self._reader_before = None
             self.servers.lost(address)
             await pauses.pause(deadline)
 
     def _reader(self, *, leading: bool) -> Address:
         if leading and self.servers.leader is not None:
             return self.servers.leader
-        return rng().choice(self.servers.addresses)
+        return self._reader_before or rng().choice(self.servers.addresses)
 
     async def _ask_to_read(self, address: Address, position: int, wait_s: float) -> Received:
         link = await self.servers.links.link(address, ATTEMPT_TIMEOUT_S)
