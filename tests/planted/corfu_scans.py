@@ -1,6 +1,8 @@
-"""Planted bugs of the engine `corfu`: what a scan of units' files must not do."""
+"""Planted bugs of the engine `corfu`: what a scan of units' files, and a reader of stretches, must not do."""
 
 from tests.planted.bug import Bug
+
+_FLOWS = "ithaca.engines.corfu.sequencing.flows"
 
 CORFU_SCANS = (
     Bug(
@@ -28,5 +30,38 @@ CORFU_SCANS = (
         "missing.next",
         engine="corfu",
         needs=lambda drawn: drawn.seed % 2 == 1,
+    ),
+    Bug(
+        "stretch-at-head",
+        "a stretch is read at the heads of chains, complete or not",
+        f"{_FLOWS}.stretching",
+        "else chain[-1]\n",
+        "else chain[0]\n",
+        engine="corfu",
+        needs=lambda drawn: drawn.replicas > 1,
+    ),
+    Bug(
+        "stretch-skips-rows-of-a-set",
+        "a stretch goes on where one of the sets has not given all its rows",
+        f"{_FLOWS}.stretching",
+        "                stop = min(stop, answer.up_to)\n",
+        "                pass\n",
+        engine="corfu",
+    ),
+    Bug(
+        "stretch-passes-over-an-answer",
+        "a set that has not answered counts as one whose rows were trimmed",
+        f"{_FLOWS}.stretching",
+        "            stop = min(stop, call.start)\n",
+        "            pass\n",
+        engine="corfu",
+    ),
+    Bug(
+        "stretch-cut-by-bytes",
+        "a unit that has given as many bytes as it may says that there was no more",
+        "ithaca.engines.corfu.storage.unit_store",
+        "                if last_bytes > bytes_max:\n                    return found, row\n",
+        "                if last_bytes > bytes_max:\n                    return found, stop\n",
+        engine="corfu",
     ),
 )

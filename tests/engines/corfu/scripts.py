@@ -15,6 +15,7 @@ from ithaca.engines.corfu.sequencing.flows.reading import read, tail
 from ithaca.engines.corfu.sequencing.flows.rebuilding import rebuilt
 from ithaca.engines.corfu.sequencing.flows.reconfiguring import reconfigured
 from ithaca.engines.corfu.sequencing.flows.settling import settled
+from ithaca.engines.corfu.sequencing.flows.stretching import stretched
 from ithaca.engines.corfu.sequencing.flows.trimming import trimmed_rows
 from ithaca.engines.corfu.sequencing.sequencer import Began
 
@@ -128,6 +129,19 @@ def reader(*rows: int) -> Script:
             yield Begin("read", row)  # type: ignore[misc]
             state = yield from read(handle.knowledge, row)
             yield End("read", row, state)  # type: ignore[misc]
+
+    return script
+
+
+def stretch_reader(start: int, stop: int) -> Script:
+    """Reads what is complete of these rows at once."""
+
+    def script(handle: Handle) -> Steps[None]:
+        yield Begin("read", start)  # type: ignore[misc]
+        found = yield from stretched(handle.knowledge, start, stop, 1000)
+        told = dict(found.rows)
+        for row in range(start, found.up_to):
+            yield End("read", row, told.get(row, "trimmed"))  # type: ignore[misc]
 
     return script
 

@@ -19,6 +19,7 @@ from ithaca.engines.corfu.sequencing.calls import (
     Install,
     LocateRows,
     Read,
+    ReadRows,
     Seal,
     TakeRow,
     TakeTokens,
@@ -26,7 +27,7 @@ from ithaca.engines.corfu.sequencing.calls import (
     Want,
 )
 from ithaca.engines.corfu.sequencing.commands import TrimLog
-from ithaca.engines.corfu.sequencing.limits import ROW_MAX, UNITS_MAX
+from ithaca.engines.corfu.sequencing.limits import ROW_MAX, STRETCH_BYTES_MAX, UNITS_MAX
 from ithaca.model.addresses import parse_address
 from ithaca.model.view import Address
 from ithaca.protocol.codec import encode_message, known_types
@@ -73,6 +74,7 @@ def nonsense() -> Iterator[bytes]:
             WriteRow(epoch, ROW_MAX, 1),
             Read(epoch, ROW_MAX),
             LocateRows(epoch, "a machine", 0, ROW_MAX, 1),
+            ReadRows(epoch, 0, ROW_MAX, 1, STRETCH_BYTES_MAX),
             Install(epoch, uuid4()),
             TakeTokens(epoch, (Want(1, 1, -1),)),
             TakeRow(epoch, ROW_MAX),
@@ -84,6 +86,9 @@ def nonsense() -> Iterator[bytes]:
         yield framed(WriteRow(1, 1, 1), payload)
     yield framed(LocateRows(1, "a machine", ROW_MAX, 0, UNITS_MAX))
     yield framed(LocateRows(1, machine_name(), 0, ROW_MAX, 1))
+    yield framed(ReadRows(1, ROW_MAX, 0, UNITS_MAX, 1))
+    yield framed(ReadRows(1, 0, ROW_MAX, 1, STRETCH_BYTES_MAX))
+    yield framed(ReadRows(1, 0, ROW_MAX, UNITS_MAX + 1, 0))
     yield framed(Seal(STALE, uuid4()))
     yield framed(TrimRows(STALE, 0, 1 << 30))
     yield framed(Decide(TrimLog(STALE, 1 << 50)))

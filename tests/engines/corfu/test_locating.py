@@ -12,9 +12,9 @@ from ithaca.engines.corfu.sequencing.calls import EpochIs, LocateRows, RowLocati
 from ithaca.engines.corfu.sequencing.commands import NextEpoch
 from ithaca.engines.corfu.sequencing.flows.flow import NO_ANSWER
 from ithaca.engines.corfu.sequencing.flows.locating import LaneRows, LocatedRows, located
-from ithaca.engines.corfu.sequencing.unit import Reply, ReplyLocated
+from ithaca.engines.corfu.sequencing.unit import Reply, ReplyRange
 from ithaca.engines.corfu.storage import row_index
-from ithaca.engines.corfu.storage.row_index import FrozenBlock, RowIndex
+from ithaca.engines.corfu.storage.row_index import FrozenBlock, Place, RowIndex
 from ithaca.sim.disk import SimDisk
 
 
@@ -101,12 +101,12 @@ def test_a_unit_tells_of_rows_up_to_the_first_that_it_lacks() -> None:
     desk.sync()
     desk.asks("w", Write(1, 7, ENTRY))
     call = LocateRows(1, "here", 1, 20, 2)
-    assert desk.asks("r", call) == [ReplyLocated("r", call, 7)], "the row is not on the disk yet"
+    assert desk.asks("r", call) == [ReplyRange("r", call, 7)], "the row is not on the disk yet"
     desk.sync()
-    assert desk.asks("r", call) == [ReplyLocated("r", call, 11)]
+    assert desk.asks("r", call) == [ReplyRange("r", call, 11)]
     desk.asks("t", TrimRows(1, 11, 12))
     desk.sync()
-    assert desk.asks("r", call) == [ReplyLocated("r", call, 13)], "what was trimmed is not waited for"
+    assert desk.asks("r", call) == [ReplyRange("r", call, 13)], "what was trimmed is not waited for"
     assert desk.asks("r", LocateRows(2, "here", 1, 20, 2)) == [Reply("r", EpochIs(1, False))]
 
 
@@ -117,7 +117,7 @@ def test_a_unit_tells_of_some_rows_at_a_time(monkeypatch: pytest.MonkeyPatch) ->
         desk.asks("w", Write(1, row, ENTRY))
     desk.sync()
     call = LocateRows(1, "here", 1, 13, 3)
-    assert desk.asks("r", call) == [ReplyLocated("r", call, 7)]
+    assert desk.asks("r", call) == [ReplyRange("r", call, 7)]
 
 
 def test_the_index_says_where_rows_are_in_whatever_order_they_came(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,4 +139,4 @@ def test_the_index_says_where_rows_are_in_whatever_order_they_came(monkeypatch: 
     for _ in range(200):
         start, stop, step = random.randrange(110), random.randrange(110), random.randint(1, 5)
         wanted = [row for row in range(start, stop, step) if row in rows]
-        assert index.places(start, stop, step) == (wanted, [rows.index(row) for row in wanted])
+        assert index.places(start, stop, step) == (wanted, [Place(rows.index(row), 0) for row in wanted])

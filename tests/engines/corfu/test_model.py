@@ -9,6 +9,7 @@ from tests.engines.corfu.scripts import (
     reader,
     rebuilder,
     sealer,
+    stretch_reader,
     tail_reader,
     trimmer,
     writer_at,
@@ -21,6 +22,15 @@ SCENARIOS = {
     "two appends, and a reader fills": lambda: Model([appender(1), appender(1), filler(0)]),
     "a seal between head and last, and a reader fills": lambda: Model([appender(1), filler(0), sealer()]),
     "the head is removed, and a reader is late": lambda: Model([appender(1), reader(0, 8), sealer(1)]),
+    "two appends, one of which is filled, and a reader of both": lambda: Model(
+        [appender(1), appender(1), filler(0), stretch_reader(0, 2)]
+    ),
+    "the last is removed, and a reader of a stretch stays with it": lambda: Model(
+        [appender(1), stretch_reader(0, 2), sealer(2)], cut=frozenset({(2, 2)})
+    ),
+    "two sets, and a reader of both": lambda: Model(
+        [appender(1), appender(1), stretch_reader(0, 2), sealer(1)], sets=((1, 2), (3, 4))
+    ),
     "the last is removed, and a reader stays with it": lambda: Model([appender(1), reader(8), sealer(2)]),
     "a spare takes the place of the head": lambda: Model([appender(1), reader(8), sealer(1)], spares=(3,)),
     "a sequencer that was replaced goes on": lambda: Model(

@@ -7,7 +7,7 @@ from typing import Any
 
 from ithaca.engines.corfu.sequencing import sequencer as sequencing
 from ithaca.engines.corfu.sequencing import unit as units
-from ithaca.engines.corfu.sequencing.calls import GetProjection, Known, RowHolds
+from ithaca.engines.corfu.sequencing.calls import GetProjection, Known, RowHolds, RowsHold
 from ithaca.engines.corfu.sequencing.commands import GetSession, GetSessions, Grant
 from ithaca.engines.corfu.sequencing.entries import Entry, Stamp
 from ithaca.engines.corfu.sequencing.flows.appending import Writer
@@ -225,6 +225,10 @@ def unit_answer(world: World, number: int, call: Any) -> Any:
     effect = effects[-1]
     if isinstance(effect, units.ReplyHeld):
         return RowHolds(unit._held[effect.row])  # type: ignore[index]
+    if isinstance(effect, units.ReplyRange):
+        held, asked = unit._held, range(effect.call.start, effect.up_to, effect.call.step)
+        rows = tuple((row, held[row]) for row in asked if row not in unit.state.trims)  # type: ignore[index]
+        return RowsHold(effect.up_to, rows)
     assert isinstance(effect, units.Reply)
     return effect.answer
 

@@ -26,18 +26,20 @@ are.
 | 193 | LocateRows | client → unit | RowLocations | |
 | 194 | RowLocations | back | | |
 | 195 | AwaitRow | client → unit | as Read, or later | |
+| 196 | ReadRows | client → unit | RowsContent | |
+| 197 | RowsContent | back | | the batches of all rows but junk, one behind the other |
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 from uuid import UUID
 
 import msgspec
 
 from ithaca.engines.corfu.sequencing import calls, commands
-from ithaca.engines.corfu.sequencing.calls import RowHolds, UnitAnswer, UnitCall, Write
+from ithaca.engines.corfu.sequencing.calls import RowHolds, RowsHold, UnitAnswer, UnitCall, Write
 from ithaca.engines.corfu.sequencing.entries import JUNK, Entry, entry_of
-from ithaca.engines.corfu.sequencing.limits import ROW_POSITIONS
+from ithaca.engines.corfu.sequencing.limits import ROW_POSITIONS, STRETCH_ROWS_MAX
 from ithaca.engines.corfu.sequencing.projection import Natural, RowNumber
 from ithaca.model.errors import ProtocolError
 from ithaca.model.records import Buffer
@@ -61,6 +63,22 @@ class RowContent(msgspec.Struct, frozen=True, array_like=True):
     """Everything before this position was trimmed, as far as the unit knows."""
     highest: Annotated[int, msgspec.Meta(ge=-1)] = -1
     """The highest row that was ever written there, durably."""
+
+
+class RowsContent(msgspec.Struct, frozen=True, array_like=True):
+    """What is in these rows: for each its time, and how many bytes of the payload its batch has, 0 for junk.
+
+    All others that were asked for below `up_to` were trimmed.
+    """
+
+    up_to: RowNumber
+    first: Natural
+    """Everything before this position was trimmed, as far as the unit knows."""
+    highest: Annotated[int, msgspec.Meta(ge=-1)]
+    """The highest row that was ever written there, durably."""
+    rows: Annotated[tuple[RowNumber, ...], msgspec.Meta(max_length=STRETCH_ROWS_MAX)]
+    times_us: Annotated[tuple[int, ...], msgspec.Meta(max_length=STRETCH_ROWS_MAX)]
+    sizes: Annotated[tuple[Natural, ...], msgspec.Meta(max_length=STRETCH_ROWS_MAX)]
 
 
 class GetIdentity(msgspec.Struct, frozen=True, array_like=True):
@@ -101,6 +119,7 @@ UNIT_CALLS = (
     calls.GetHighest,
     calls.LocateRows,
     calls.AwaitRow,
+    calls.ReadRows,
 )
 SEQUENCER_CALLS = (calls.TakeTokens, calls.Fence, calls.GetTail, calls.TakeRow)
 
@@ -143,6 +162,8 @@ register(
         193: calls.LocateRows,
         194: calls.RowLocations,
         195: calls.AwaitRow,
+        196: calls.ReadRows,
+        197: RowsContent,
     },
     for_servers=(Renew,),
     administrative={
@@ -171,6 +192,13 @@ def heard_call(message: Message, payload: Buffer) -> UnitCall:
 def said_answer(answer: UnitAnswer) -> tuple[Message, Sequence[Buffer]]:
     if isinstance(answer, RowHolds):
         return RowContent(answer.entry.time_us, answer.first, answer.highest), _payload(answer.entry)
+    if isinstance(answer, RowsHold):
+        rows = tuple(row for row, _ in answer.rows)
+        entries = [entry for _, entry in answer.rows]
+        times_us = tuple(entry.time_us for entry in entries)
+        sizes = tuple(0 if entry.batch is None else entry.batch.total_bytes for entry in entries)
+        message = RowsContent(answer.up_to, answer.first, answer.highest, rows, times_us, sizes)
+        return message, [part for entry in entries for part in _payload(entry)]
     return answer, ()
 
 
@@ -178,7 +206,19 @@ def heard_answer(message: Message, payload: Buffer) -> object:
     """What a unit's message says."""
     if isinstance(message, RowContent):
         return RowHolds(_entry(payload, message.time_us), message.first, message.highest)
+    if isinstance(message, RowsContent):
+        return RowsHold(message.up_to, tuple(_entries(message, payload)), message.first, message.highest)
     return message
+
+
+def _entries(message: RowsContent, payload: Buffer) -> Iterator[tuple[int, Entry]]:
+    rows, times_us, sizes = message.rows, message.times_us, message.sizes
+    if not len(rows) == len(times_us) == len(sizes) or sum(sizes) != len(payload):
+        raise ProtocolError(f"{len(payload)} bytes came for {len(rows)} rows, which are {sum(sizes)} bytes in all")
+    at = 0
+    for row, time_us, size in zip(rows, times_us, sizes, strict=True):
+        yield row, _entry_at(payload, at, size, time_us)
+        at += size
 
 
 def _payload(entry: Entry) -> Sequence[Buffer]:
@@ -186,9 +226,14 @@ def _payload(entry: Entry) -> Sequence[Buffer]:
 
 
 def _entry(payload: Buffer, time_us: int) -> Entry:
-    if not len(payload):
+    return _entry_at(payload, 0, len(payload), time_us)
+
+
+def _entry_at(payload: Buffer, at: int, size: int, time_us: int) -> Entry:
+    """What is in a row of which so many bytes came."""
+    if not size:
         return JUNK
-    batch = parse(payload)
-    if batch.kind != DATA or batch.count > ROW_POSITIONS or batch.total_bytes != len(payload):
+    batch = parse(payload, at)
+    if batch.kind != DATA or batch.count > ROW_POSITIONS or batch.total_bytes != size:
         raise ProtocolError(f"a row takes one batch of at most {ROW_POSITIONS} records")
     return entry_of(batch, time_us)

@@ -18,11 +18,15 @@ def draw(shared: Configuration) -> Configuration:
         "LOCATED_ROWS_MAX": Random(f"located rows of {shared.seed}").choice((3, 4096)),
         "MISSING_ROWS_MAX": random.choice((2, 1024)),
         "SEQUENCER_SESSIONS_MAX": random.choice((3, 65_536, 65_536)),
-        "READ_ROWS_MAX": random.choice((1, 4, 16)),
+        "STRETCH_ROWS_MIN": random.choice((1, 4, 16)),
         "WRITERS_MAX": random.choice((1, 3, 16)),
         "PATIENCE_MS": random.choice((200, 1000, 5000)),
         "JUNK_MS": random.choice((60, 300, 1000)),
     }
+    stretches = Random(f"stretches of {shared.seed}")
+    limits["STRETCH_ROWS_MAX"] = stretches.choice((1, 3, 128))
+    limits["STRETCH_PARTS"] = stretches.choice((1, 2, 4))
+    limits["STRETCH_BYTES_MAX"] = stretches.choice((1, 700, 1 << 20))
     limits["UNIT_GONE_MS"] = Random(f"gone units of {shared.seed}").choice((0, 200, 1000))
     faults = [kind for kind in shared.faults if kind not in MEMBER_FAULTS]
     if random.random() < 0.5:

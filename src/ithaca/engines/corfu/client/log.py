@@ -294,7 +294,6 @@ class CorfuLog(ClusterConsumers, FetchingLog):
         return ClusterStatus(not problems, tuple(problems), bounds.tail, bounds.first, tuple(servers))
 
     async def disconnect(self) -> None:
-        await self._rows.close()
         self._links.close()
 
 

@@ -16,6 +16,7 @@ from ithaca.engines.corfu.sequencing.limits import (
     AWAIT_MS_MAX,
     LOCATED_ROWS_MAX,
     MISSING_ROWS_MAX,
+    STRETCH_BYTES_MAX,
     TOKENS_MAX,
     UNIT_TRIMS_MAX,
     UNITS_MAX,
@@ -60,6 +61,19 @@ class AwaitRow(Call, frozen=True, array_like=True):
     epoch: Natural
     row: RowNumber
     wait_ms: Annotated[int, Meta(ge=0, le=AWAIT_MS_MAX)]
+
+
+class ReadRows(Call, frozen=True, array_like=True):
+    """The rows `start`, `start + step` … below `stop`, up to the first that was neither written nor trimmed.
+
+    So many of them as have about this many bytes, and the first batch in any case.
+    """
+
+    epoch: Natural
+    start: RowNumber
+    stop: RowNumber
+    step: Step
+    bytes_max: Annotated[int, Meta(ge=1, le=STRETCH_BYTES_MAX)]
 
 
 class Seal(Call, frozen=True, array_like=True):
@@ -143,6 +157,7 @@ UnitCall = (
     Write
     | Read
     | AwaitRow
+    | ReadRows
     | Seal
     | Install
     | TrimRows
@@ -164,6 +179,18 @@ class RowHolds:
     """This is in the row, durably: what was to be written, or something else."""
 
     entry: Entry
+    first: int = field(default=0, compare=False)
+    """Everything before this position was trimmed, as far as the unit knows."""
+    highest: int = field(default=-1, compare=False)
+    """The highest row that was ever written there, durably: it and all before it were taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowsHold:
+    """What is in these rows, durably, ascending. All others that were asked for below `up_to` were trimmed."""
+
+    up_to: int
+    rows: tuple[tuple[int, Entry], ...]
     first: int = field(default=0, compare=False)
     """Everything before this position was trimmed, as far as the unit knows."""
     highest: int = field(default=-1, compare=False)
@@ -261,6 +288,7 @@ class CallRefused(Answer, frozen=True, array_like=True):
 UnitAnswer = (
     RowWritten
     | RowHolds
+    | RowsHold
     | RowUnwritten
     | RowTrimmed
     | EpochIs

@@ -55,8 +55,17 @@ UNIT_READERS_MAX: Final = 4096
 """Readers that wait at a unit at the same time; others are told at once that nothing is there yet."""
 TAILS_SEEN_MAX: Final = 1024
 """Tails of which a reader remembers when it saw them: by these it knows for how long a row was a hole."""
-READ_ROWS_MAX: Final = 16
-"""Rows that one fetch reads at the same time."""
+STRETCH_ROWS_MAX: Final = 128
+"""Rows that one answer to `ReadRows` holds: a unit does nothing else meanwhile."""
+STRETCH_ROWS_MIN: Final = 16
+"""Rows that a reader asks for at first; more follow as long as it goes on where it was."""
+STRETCH_BYTES_MAX: Final = 4 << 20
+"""Bytes of batches that a reader asks for at once; of what is asked in one request the first batch comes however large
+it is."""
+STRETCH_PARTS: Final = 4
+"""Requests of a reader that are under way at once: a unit reads for one while the answer to another is taken."""
+STRETCHES_MAX: Final = 64
+"""Readers of a handle of which is remembered how many rows they are to ask for next."""
 LOCATED_ROWS_MAX: Final = 4096
 """Rows of which one answer to `LocateRows` says where they lie."""
 WRITERS_MAX: Final = 16

@@ -25,6 +25,7 @@ from ithaca.engines.corfu.sequencing.calls import (
     MissingRows,
     OtherIdentity,
     Read,
+    ReadRows,
     RowsTrimmed,
     RowTrimmed,
     RowUnwritten,
@@ -44,6 +45,7 @@ from ithaca.engines.corfu.sequencing.entries import Entry
 from ithaca.engines.corfu.sequencing.limits import (
     LOCATED_ROWS_MAX,
     MISSING_ROWS_MAX,
+    STRETCH_ROWS_MAX,
     UNIT_READERS_MAX,
     UNIT_WRITES_MAX,
 )
@@ -184,16 +186,18 @@ class StartWait:
 
 
 @dataclass(frozen=True, slots=True)
-class ReplyLocated(Generic[CallerT]):
-    """Answer with where the rows lie that were asked for, and are below this one: `RowLocations`."""
+class ReplyRange(Generic[CallerT]):
+    """Answer with where the rows lie that were asked for, and are below this one, or with what they hold:
+    `RowLocations`, `RowsHold`.
+    """
 
     caller: CallerT
-    call: LocateRows
+    call: LocateRows | ReadRows
     up_to: int
 
 
 UnitEvent = Asked[CallerT] | Synced | WaitOver
-UnitEffect = Persist | Reply[CallerT] | ReplyHeld[CallerT] | ReplyLocated[CallerT] | StartWait
+UnitEffect = Persist | Reply[CallerT] | ReplyHeld[CallerT] | ReplyRange[CallerT] | StartWait
 
 
 class Unit(Generic[CallerT]):
@@ -290,7 +294,9 @@ class Unit(Generic[CallerT]):
             case ListMissing(_, start, stop, step):
                 return [Reply(caller, self._missing(start, stop, step))]
             case LocateRows():
-                return [self._located(caller, call)]
+                return [self._range(caller, call, LOCATED_ROWS_MAX)]
+            case ReadRows():
+                return [self._range(caller, call, STRETCH_ROWS_MAX)]
             case GetSessionTail(_, producer):
                 return [Reply(caller, SessionTailReply(self.state.placed.of(producer), self.state.placed.is_forgetful))]
             case GetHighest():
@@ -348,9 +354,10 @@ class Unit(Generic[CallerT]):
         rows, following = self._held.missing(start, stop, step, MISSING_ROWS_MAX)
         return MissingRows(tuple(row for row in rows if row not in self.state.trims), min(following, stop))
 
-    def _located(self, caller: CallerT, call: LocateRows) -> UnitEffect[CallerT]:
-        missing = self._missing(call.start, min(call.stop, call.start + LOCATED_ROWS_MAX * call.step), call.step)
-        return ReplyLocated(caller, call, missing.rows[0] if missing.rows else missing.next)
+    def _range(self, caller: CallerT, call: LocateRows | ReadRows, rows_max: int) -> UnitEffect[CallerT]:
+        """At most so many rows, up to the first that is missing."""
+        missing = self._missing(call.start, min(call.stop, call.start + rows_max * call.step), call.step)
+        return ReplyRange(caller, call, missing.rows[0] if missing.rows else missing.next)
 
     def _is_trimmed(self, row: int) -> bool:
         """Also by what is not durable yet: nothing may be written behind it."""

@@ -6,13 +6,21 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from ithaca.engines.corfu.messages import GetIdentity, IdentityIs, Renew, heard_call, said_answer
-from ithaca.engines.corfu.sequencing.calls import GetProjection, LocateRows, RowHolds, RowLocations, RowWritten
+from ithaca.engines.corfu.sequencing.calls import (
+    GetProjection,
+    LocateRows,
+    ReadRows,
+    RowHolds,
+    RowLocations,
+    RowsHold,
+    RowWritten,
+)
 from ithaca.engines.corfu.sequencing.unit import (
     Asked,
     Persist,
     Reply,
     ReplyHeld,
-    ReplyLocated,
+    ReplyRange,
     StartWait,
     Synced,
     Unit,
@@ -172,8 +180,16 @@ class UnitServer(LivingServer, Peer):
                     caller.connection.answer(caller.request, *said_answer(held))
                 case StartWait(reader, ms):
                     asyncio.get_running_loop().call_later(ms / 1000, self._end_wait, self._unit, reader)
-                case ReplyLocated(caller, call, up_to):
+                case ReplyRange(caller, LocateRows() as call, up_to):
                     caller.connection.answer(caller.request, self._locations(self._store, call, up_to))
+                case ReplyRange(caller, ReadRows() as call, up_to):
+                    caller.connection.answer(caller.request, *said_answer(self._stretch(self._store, call, up_to)))
+
+    def _stretch(self, store: UnitStore, call: ReadRows, up_to: int) -> RowsHold:
+        rows, up_to = store.read_some(call.start, up_to, call.step, call.bytes_max)
+        self._read_rows += len(rows)
+        self._sent_bytes += sum(entry.batch.total_bytes for _, entry in rows if entry.batch is not None)
+        return RowsHold(up_to, tuple(rows), store.state.trims.first, store.state.highest)
 
     def _locations(self, store: UnitStore, call: LocateRows, up_to: int) -> RowLocations:
         first = store.state.trims.first

@@ -61,6 +61,11 @@ class _Block(NamedTuple):
             return None
         return Place(int(self.lsns[at]), int(self.times[at]))
 
+    def between(self, start: int, stop: int) -> "_Block":
+        """Those of `[start, stop)`."""
+        low, high = np.searchsorted(self.rows, (start, stop))
+        return _Block(*(part[low:high] for part in self))
+
 
 class _Stored(NamedTuple):
     """A block in the file."""
@@ -147,29 +152,40 @@ class RowIndex:
     def missing(self, start: int, stop: int, step: int, count: int) -> tuple[list[int], int]:
         """Of `range(start, stop, step)` the first rows that are not there, at most `count`, and where to go on."""
         stop = min(stop, start + SCAN_ROWS_MAX * step)
-        if start >= stop:
+        if start >= stop or self._are_newest(range(start, stop, step)):
             return [], stop
         there = np.zeros(-(-(stop - start) // step), np.bool_)
-        parts = [np.fromiter(self._newest, np.int64, len(self._newest)), *(block.rows for block in self._frozen)]
-        parts += [self._block(at).rows for at in np.flatnonzero((self._mins < stop) & (self._maxs >= start)).tolist()]
-        for rows in parts:
-            inside = rows[(rows >= start) & (rows < stop)] - start
+        for part in self._between(start, stop, step):
+            inside = part.rows - start
             there[inside[inside % step == 0] // step] = True
         found = (np.flatnonzero(~there)[:count] * step + start).tolist()
         return found, found[-1] + step if len(found) == count else start + len(there) * step
 
-    def places(self, start: int, stop: int, step: int) -> tuple[list[int], list[int]]:
-        """Those of `range(start, stop, step)` that are there, ascending, and the LSN of each."""
-        newest = [(row, place.lsn) for row, place in self._newest.items() if start <= row < stop]
-        blocks = [
-            *self._frozen,
-            *map(self._block, np.flatnonzero((self._mins < stop) & (self._maxs >= start)).tolist()),
-        ]
-        parts = [np.array(newest, np.int64).reshape(-1, 2).T, *(np.stack((each.rows, each.lsns)) for each in blocks)]
-        rows, lsns = np.concatenate(parts, axis=1)
-        there = np.flatnonzero((rows >= start) & (rows < stop) & ((rows - start) % step == 0))
+    def places(self, start: int, stop: int, step: int) -> tuple[list[int], list[Place]]:
+        """Those of `range(start, stop, step)` that are there, ascending, and where each is."""
+        wanted = range(start, stop, step)
+        if self._are_newest(wanted):
+            return [*wanted], [self._newest[row] for row in wanted]
+        rows, lsns, times = np.concatenate(self._between(start, stop, step), axis=1)
+        there = np.flatnonzero((rows - start) % step == 0)
         there = there[np.argsort(rows[there])]
-        return rows[there].tolist(), lsns[there].tolist()
+        return rows[there].tolist(), list(map(Place, lsns[there].tolist(), times[there].tolist()))
+
+    def _are_newest(self, rows: range) -> bool:
+        """Whether all of them are in memory, as those are that are read soon: then vectors are not worth it."""
+        newest = self._newest
+        return len(rows) <= len(newest) and all(row in newest for row in rows)
+
+    def _between(self, start: int, stop: int, step: int) -> list[_Block]:
+        """What is known of the rows `[start, stop)`, part by part; of the newest of every step alone."""
+        wanted, newest = range(start, stop, step), self._newest
+        if len(wanted) < len(newest):
+            found = [(row, *newest[row]) for row in wanted if row in newest]
+        else:
+            found = [(row, *place) for row, place in newest.items() if row in wanted]
+        stored = np.flatnonzero((self._mins < stop) & (self._maxs >= start)).tolist()
+        blocks = [block.between(start, stop) for block in (*self._frozen, *map(self._block, stored))]
+        return [_Block(*np.array(found, np.int64).reshape(-1, 3).T), *blocks]
 
     # Blocks
 

@@ -19,7 +19,7 @@ from ithaca.engines.corfu.sequencing.rows import NONE
 from ithaca.engines.corfu.sequencing.trims import Trims
 from ithaca.engines.corfu.sequencing.unit import Change, CopiedChange, EpochChange, RowChange, TrimChange, UnitState
 from ithaca.engines.corfu.storage.row_index import NAME as ROWS
-from ithaca.engines.corfu.storage.row_index import FrozenBlock, RowIndex
+from ithaca.engines.corfu.storage.row_index import FrozenBlock, Place, RowIndex
 from ithaca.model.errors import Corrupt, NoSuchLog
 from ithaca.model.limits import SEGMENT_BYTES_MAX
 from ithaca.model.positions import LaneId
@@ -28,7 +28,7 @@ from ithaca.storage.disk import Disk
 from ithaca.storage.lane import Lane
 from ithaca.storage.reader import Cursor, LaneReader
 from ithaca.storage.state import TrimmedTo, control_entry
-from ithaca.wire.batch import HEAD_BYTES, NOOPS, PLACE, Batch
+from ithaca.wire.batch import DATA, HEAD_BYTES, NOOPS, PLACE, Batch
 from ithaca.wire.build import noops
 from ithaca.wire.build import place as place_entry
 
@@ -37,6 +37,8 @@ LANE_ID = LaneId(0, 0, 1)
 """A unit's directory holds one lane; which unit it is, its identity says."""
 CURSORS_MAX = 16
 """Places in the lane at which somebody may read on."""
+_BESIDE_BYTES = 2 * HEAD_BYTES
+"""A row's place, and the mark that may stand before it."""
 CHECKPOINT_LANE_BYTES = 64 << 20
 """So much of the lane is read again, at most, when a unit starts."""
 
@@ -108,6 +110,8 @@ class UnitStore:
         self._copied = _Copied()
         self._cursors: OrderedDict[int, Cursor] = OrderedDict()
         """By where they are in the lane: whoever reads rows one after the other finds the next at once."""
+        self._likely_bytes = 1 << 20
+        """What a row takes in the lane, as far as those say that were read last."""
         self._recover()
         self._load_copied()
 
@@ -204,19 +208,61 @@ class UnitStore:
         """What is in a row, which is held and not trimmed; `Corrupt` when it does not check out."""
         found = self.rows.find(row)
         assert found is not None, f"row {row} is not held"
-        cursor = self._cursors.pop(found.lsn, None) or Cursor(self.lane, found.lsn)
-        batch = cursor.read(found.lsn + 1, bytes_max=1)[0]
+        batch = self._chunk(found.lsn, 1)[0]
+        return JUNK if batch.kind == NOOPS else entry_of(batch, found.time_us)
+
+    def _chunk(self, lsn: int, bytes_max: int) -> list[Batch]:
+        """About so many bytes of the lane's batches, from the one that begins at this LSN on."""
+        cursor = self._cursors.pop(lsn, None) or Cursor(self.lane, lsn)
+        batches = cursor.read(self._noted_lsn, bytes_max=bytes_max)
+        assert batches[0].base_lsn == lsn, f"the index says that a row begins at LSN {lsn}"
         self._cursors[cursor.lsn] = cursor
         if len(self._cursors) > CURSORS_MAX:
             self._cursors.popitem(last=False)
-        return JUNK if batch.kind == NOOPS else entry_of(batch, found.time_us)
+        return batches
+
+    def read_some(self, start: int, stop: int, step: int, bytes_max: int) -> tuple[list[tuple[int, Entry]], int]:
+        """What is in those rows of `range(start, stop, step)` that are held and not trimmed: about so many bytes, and
+        the first batch in any case. Behind it the row to go on with.
+
+        They are read as they lie in the lane. What does not check out ends it.
+        """
+        found: list[tuple[int, Entry]] = []
+        ahead: dict[int, Batch] = {}
+        end_lsn, last_bytes = -1, 0
+        places = self._places(start, stop, step)
+        for row, (lsn, time_us) in places:
+            batch = ahead.pop(lsn, None)
+            if batch is None:
+                if last_bytes > bytes_max:
+                    return found, row
+                try:
+                    # One that came late lies behind what was read: it is read alone.
+                    likely_bytes = (len(places) - len(found)) * self._likely_bytes
+                    chunk = self._chunk(lsn, 1 if lsn < end_lsn else min(bytes_max, likely_bytes))
+                except Corrupt:
+                    return found, row
+                end_lsn = max(end_lsn, chunk[-1].end_lsn)
+                ahead |= {each.base_lsn: each for each in chunk}
+                batch = ahead.pop(lsn)
+            if batch.kind == DATA:
+                if last_bytes and batch.total_bytes > bytes_max:
+                    return found, row
+                last_bytes = batch.total_bytes
+                bytes_max -= last_bytes
+                self._likely_bytes = last_bytes + _BESIDE_BYTES
+            found.append((row, JUNK if batch.kind == NOOPS else entry_of(batch, time_us)))
+        return found, stop
 
     def located(self, start: int, stop: int, step: int) -> tuple[list[int], list[int]]:
         """Those rows of `range(start, stop, step)` that are held and not trimmed, and the LSN of each in the lane."""
-        rows, lsns = self.rows.places(start, stop, step)
+        left = self._places(start, stop, step)
+        return [row for row, _ in left], [place.lsn for _, place in left]
+
+    def _places(self, start: int, stop: int, step: int) -> list[tuple[int, Place]]:
         trims = self.state.trims
-        left = [at for at, row in enumerate(rows) if row not in trims]
-        return [rows[at] for at in left], [lsns[at] for at in left]
+        rows, places = self.rows.places(start, stop, step)
+        return [(row, place) for row, place in zip(rows, places, strict=True) if row not in trims]
 
     def placed_rows(self) -> Iterator[PlacedRow]:
         """Every row that is left, in the order in which they came."""

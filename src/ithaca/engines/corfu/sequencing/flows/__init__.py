@@ -6,7 +6,8 @@ simulator and in a client.
 
 Read `appending` first. `flow` is what a flow can want; `knowledge` what a handle knows of the cluster, and how it asks
 under one epoch, and `patience` for how long; `settling` completes a row or makes it junk; `reading` reads rows and the
-tail, `locating` says where rows lie on a reader's machine; `reconfiguring` seals an epoch and has the next one decided;
+tail, `stretching` reads many complete rows at once, `locating` says where rows lie on a reader's machine;
+`reconfiguring` seals an epoch and has the next one decided;
 `opening` opens sessions; `beginning` is what a new sequencer does before it answers; `contending` is appending without
 one, `placing` writing at rows of one's own choice; `trimming` lets rows go; `rebuilding` has units copy what those had
 whose places they took.

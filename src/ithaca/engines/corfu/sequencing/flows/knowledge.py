@@ -17,6 +17,7 @@ from ithaca.engines.corfu.sequencing.calls import (
     OtherIdentity,
     RowHolds,
     RowLocations,
+    RowsHold,
     RowTrimmed,
     SequencerAnswer,
     SequencerCall,
@@ -79,9 +80,9 @@ class Knowledge:
 
     def saw(self, answer: UnitAnswer) -> None:
         """Take in what a unit's answer says beside what it was asked for."""
-        if isinstance(answer, RowHolds | RowTrimmed | RowLocations):
+        if isinstance(answer, RowHolds | RowsHold | RowTrimmed | RowLocations):
             self.first = max(self.first, answer.first)
-        if isinstance(answer, RowHolds):
+        if isinstance(answer, RowHolds | RowsHold):
             self.highest = max(self.highest, answer.highest)
 
     def sequencer_after(self, sequencer: int) -> int:
