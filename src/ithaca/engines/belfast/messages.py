@@ -17,9 +17,10 @@
 | 232  | PromiseIs     | replica → leader         |                              |         |
 | 233  | CopyLane      | leader → replica         | LaneCopied                   |         |
 | 234  | LaneCopied    | replica → leader         |                              |         |
+| 235  | TellSynced    | primary → follower       | LaneSynced, again and again  |         |
 
-A replica says `DiskIs` once it has joined, over the same connection, and counts as here from then on. `LaneSynced` goes
-over the connection on which the lane is followed. What a takeover asks and is answered goes over the one on which the
+A replica says `DiskIs` once it has joined, over the same connection, and counts as here from then on. `TellSynced`
+and `LaneSynced` go over the connection on which the lane is followed. What a takeover asks and is answered goes over the one on which the
 replica has joined; it says what it has promised, unasked, whenever it joins.
 """
 
@@ -68,6 +69,12 @@ class PassTo(LaneMessage, frozen=True, array_like=True):
     """Pass every cut before this one: others are further, or somebody is in a hurry."""
 
     cut: Natural
+
+
+class TellSynced(LaneMessage, frozen=True, array_like=True):
+    """Say what is synced of the lane, now and whenever it is more; or no more, since nobody speculates there."""
+
+    is_wanted: bool
 
 
 class LaneSynced(LaneMessage, frozen=True, array_like=True):
@@ -162,6 +169,7 @@ TYPES: dict[int, type[msgspec.Struct]] = {
     232: PromiseIs,
     233: CopyLane,
     234: LaneCopied,
+    235: TellSynced,
 }
 
-register(TYPES, for_servers=(AskPromise, CopyLane, DiskIs, LaneCopied, LaneReportIs, LaneSynced, PromiseIs))
+register(TYPES, for_servers=(AskPromise, CopyLane, DiskIs, LaneCopied, LaneReportIs, LaneSynced, PromiseIs, TellSynced))

@@ -19,6 +19,7 @@ from ithaca.engines.belfast.replica.events import (
     TurnEnded,
 )
 from ithaca.engines.belfast.server.replica.disk_number import disk_number
+from ithaca.engines.belfast.server.replica.followers import LaneFollowers
 from ithaca.engines.belfast.server.replica.gateway import SlotGatewayPeer
 from ithaca.engines.belfast.server.replica.links import SlotCopies, SlotOrderLink
 from ithaca.engines.belfast.server.replica.promises import PromisesFile, load_promises, stored_places
@@ -51,6 +52,8 @@ class SlotReplicaServer(ReplicaServer):
         await super()._open()
         self._is_turn_open = False
         self._speculators: LaneSpeculators | None = None
+        self._streams_told = 0
+        self.followers = LaneFollowers()
         self._promises_file = PromisesFile(self._disk, self._directory, lambda: self.slot_core.promised, self.fail)
         performers = self._performing.performers
         self._write_batch = performers[Write]
@@ -155,12 +158,22 @@ class SlotReplicaServer(ReplicaServer):
             raise WrongLane(f"lane {lane} is not written here, or not yet")
         speculators = self._speculators_of(lane)
         speculators.add(connection, *self.slot_core.watermark)
-        self.slot_step(SpeculatorsAre(len(speculators)))
+        self._count_speculators()
 
     def connection_lost(self, connection: Connection) -> None:
         super().connection_lost(connection)
-        if self._speculators is not None and self._speculators.remove(connection):
-            self.slot_step(SpeculatorsAre(len(self._speculators)))
+        self.followers.remove(connection)
+        if self._speculators is not None:
+            self._speculators.remove(connection)
+            self._count_speculators()
+
+    def _count_speculators(self) -> None:
+        """Followers say what they have synced while there are any, and the core passes cuts by the clock."""
+        streams = 0 if self._speculators is None else len(self._speculators)
+        if streams != self._streams_told:
+            self._streams_told = streams
+            self.followers.want(streams > 0)
+            self.slot_step(SpeculatorsAre(streams))
 
     def _speculated(self, effect: Speculate) -> None:
         self._speculators_of(effect.lane).moved(effect.position, effect.durable)
