@@ -50,5 +50,7 @@ FAILURES_TOLD_MAX = 16
 """Failures that a leader tells; whoever missed more rolls back to what was confirmed."""
 SPECULATED_BYTES_MAX = 8 * MIB
 """Batches that a primary keeps for speculators that come later, beyond those that are not ordered."""
+READ_AFTER_S = 0.05
+"""What is ordered is read if a speculator's streams have not brought it after so long."""
 SPECULATIVE_EVENTS_MAX = 1 << 16
 """Events that wait for a speculator to take them; more makes its streams wait."""
