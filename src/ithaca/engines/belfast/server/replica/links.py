@@ -19,6 +19,7 @@ from ithaca.engines.belfast.messages import (
 from ithaca.engines.belfast.speculation.places import PlacedRun
 from ithaca.engines.belfast.speculation.reports import Ack, LaneReport
 from ithaca.engines.scalog.messages.reporting import Join, Joined
+from ithaca.engines.scalog.ordering.reports import Report
 from ithaca.engines.scalog.server.replica.copies import Copies, Taker
 from ithaca.engines.scalog.server.replica.order import Follower, OrderLink
 from ithaca.model.positions import LaneId
@@ -56,9 +57,11 @@ class SlotOrderLink(OrderLink):
         self._slot_follower = follower
         self._disk = disk
 
-    def report_lane(self, report: LaneReport) -> None:
+    def report_lane(self, report: LaneReport, synced: Report | None) -> None:
         if self._joined and self._connection is not None:
-            self._connection.send(LaneReportIs(report))
+            self._connection.send(LaneReportIs(report, synced))
+            if self._watch is not None and synced is not None:
+                self._watch.waits()
 
     def promise(self, lane: LaneId, ack: Ack) -> None:
         if self._joined and self._connection is not None:

@@ -59,7 +59,7 @@ class SlotReplicaServer(ReplicaServer):
         self._write_batch = performers[Write]
         performers |= {
             Write: self._write,
-            SendLaneReport: lambda effect: self._slot_order.report_lane(effect.report),
+            SendLaneReport: lambda effect: self._slot_order.report_lane(effect.report, effect.synced),
             SendAck: lambda effect: self._slot_copies.acknowledge(effect.lane, effect.ack),
             Speculate: self._speculated,
             SyncPromise: lambda effect: self._promises_file.store(lambda: self.slot_step(PromiseSynced(effect.lane))),
@@ -129,13 +129,14 @@ class SlotReplicaServer(ReplicaServer):
 
     def _write(self, effect: Write) -> None:
         is_own = effect.lane == self.core.own_lane
-        if is_own and not self._is_turn_open:
-            # Before the disk's turn: the leader hears of the cut while it is synced here and copied.
-            self._is_turn_open = True
-            asyncio.get_running_loop().call_soon(self._end_turn)
         self._write_batch(effect)
         if not is_own:
             return
+        if not self._is_turn_open:
+            # Behind the disk's turn: where it is quick, the leader hears in one message that the cut is passed and
+            # synced here, else of the cut while that is written.
+            self._is_turn_open = True
+            asyncio.get_running_loop().call_soon(self._end_turn)
         ordered = self.core.ordered_length(effect.lane) or 0
         self._speculators_of(effect.lane).placed(effect.batch, effect.position, ordered)
 
