@@ -129,11 +129,11 @@ def test_what_is_synced_in_the_turn_in_which_it_is_placed_is_said_with_the_cut_t
     driven.append()
     assert not any(isinstance(effect, SendReport | SendLaneReport) for effect in driven.core.step_any(Synced(OWN, 1)))
     said = [effect for effect in driven.core.step_any(TurnEnded()) if isinstance(effect, SendReport | SendLaneReport)]
-    assert [type(effect) for effect in said] == [SendLaneReport]
-    assert said[0].report.passed == 1
-    assert isinstance(said[0], SendLaneReport)
-    assert said[0].synced is not None
-    assert said[0].synced.lengths == ((OWN, 1),)
+    (both,) = said
+    assert isinstance(both, SendLaneReport)
+    assert both.report.passed == 1
+    assert both.synced is not None
+    assert both.synced.lengths == ((OWN, 1),)
 
 
 def test_what_is_synced_is_said_by_itself_where_no_cut_can_be_passed_or_the_disk_is_slow() -> None:
