@@ -42,6 +42,26 @@ def test_records_come_by_position_and_wait_for_the_owners_of_slots_alone() -> No
     assert core.waits_for() == FIRST
 
 
+def test_what_is_ordered_need_not_be_read_while_all_lanes_send_what_comes_next() -> None:
+    core = speculator()
+    assert not core.goes_by_streams({FIRST: 0}), "nobody sends what the second lane has"
+    assert not core.goes_by_streams({FIRST: 0, SECOND: 3}), "it has forgotten what was there when the merge came by"
+    assert core.goes_by_streams({FIRST: 0, SECOND: 1})
+    core.step(LaneWatermark(FIRST, 13))
+    core.step(LaneWatermark(SECOND, 13))
+    assert core.position == 13
+    assert not core.goes_by_streams({FIRST: 0, SECOND: 1}), "no window is known from here on"
+
+
+def test_a_merge_is_behind_while_more_is_ordered_than_was_delivered() -> None:
+    core = speculator()
+    assert not core.is_behind
+    core.step(OrderReached(3, 1))
+    assert core.is_behind
+    core.step(LaneRecords(FIRST, 1, 2, "a"))
+    assert not core.is_behind
+
+
 def test_nothing_is_confirmed_before_it_is_delivered() -> None:
     core = speculator()
     assert core.step(OrderReached(5, 1)) == []

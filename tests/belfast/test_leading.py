@@ -67,35 +67,35 @@ def test_a_cut_waits_for_every_lane_and_for_the_second_copy() -> None:
 
 def test_a_lane_that_places_nothing_is_asked_to_pass_more_and_more_and_never_what_is_not_ordered() -> None:
     orders = Orders(FIRST, SECOND)
-    orders.begin(FIRST, SECOND, rounds=24)
-    core = progress(orders, ahead_max=4)
+    orders.begin(FIRST, SECOND, rounds=48)
+    core = progress(orders, ahead_max=12)
     core.receive(report(FIRST, 0, {}))
     asked = []
-    for cut in range(24):
+    for cut in range(48):
         core.receive(report(FIRST, cut + 1, {cut: cut + 1}, cut + 1, cut + 1))
         asks = core.asks()
         asked += [ask.cut for ask in asks]
         for ask in asks:
             core.receive(report(SECOND, ask.cut, {}))
-    assert asked == [1 + 2, 4 + 4, 9 + 4, 14 + 4, 19 + 4, 24], "no cut behind the window is passed"
+    assert asked == [1 + 6, 8 + 12, 21 + 12, 34 + 12, 48], "no cut behind the window is passed"
     entry = core.propose(7)
     assert entry is not None
-    assert (entry.start, entry.stop) == (0, 24), "the other lane was never waited for"
+    assert (entry.start, entry.stop) == (0, 48), "the other lane was never waited for"
 
 
-def test_a_lane_that_places_something_is_asked_to_pass_one_more() -> None:
+def test_a_lane_that_places_something_is_asked_to_pass_fewer_again() -> None:
     orders = Orders(FIRST, SECOND)
     orders.begin(FIRST, SECOND, rounds=48)
-    core = progress(orders, ahead_max=4)
+    core = progress(orders, ahead_max=12)
     core.receive(report(FIRST, 1, {0: 1}))
-    assert core.asks() == [AskPass(SECOND, 1 + 2)]
-    core.receive(report(SECOND, 4, {3: 1}))
-    assert core.asks() == [AskPass(FIRST, 4 + 1)], "it has placed something since it was asked last"
-    core.receive(report(FIRST, 5, {0: 1}))
-    core.receive(report(SECOND, 5, {3: 1, 4: 2}))
+    assert core.asks() == [AskPass(SECOND, 1 + 6)]
+    core.receive(report(SECOND, 8, {7: 1}))
+    assert core.asks() == [AskPass(FIRST, 8 + 3)], "it has placed something since it was asked last"
+    core.receive(report(FIRST, 11, {0: 1}))
+    core.receive(report(SECOND, 9, {7: 1, 8: 2}))
     assert core.asks() == []
-    core.receive(report(SECOND, 6, {3: 1, 4: 2, 5: 3}))
-    assert core.asks() == [AskPass(FIRST, 6 + 2)]
+    core.receive(report(SECOND, 12, {7: 1, 8: 2, 11: 3}))
+    assert core.asks() == [AskPass(FIRST, 12 + 6)]
 
 
 def test_what_another_disk_has_does_not_count() -> None:

@@ -33,6 +33,7 @@ from ithaca.engines.scalog.replica.events import (
     Refuse,
     Replicated,
     Request,
+    SendReport,
     StartedAgain,
     Synced,
     Tick,
@@ -120,6 +121,44 @@ def test_what_is_durable_in_the_shard_is_delivered_and_what_is_ordered_is_acknow
     assert [effect for effect in heard if isinstance(effect, Speculate)] == [Speculate(OWN, 1 + Q, 1)]
     ordered = driven.apply(CutRange(1, 0, 1, ((0, ((OWN, 1),)),)))
     assert [effect.position for effect in ordered if isinstance(effect, Acknowledge)] == [1]
+
+
+def test_what_is_synced_in_the_turn_in_which_it_is_placed_is_said_with_the_cut_that_is_passed() -> None:
+    driven = Driven()
+    driven.fix()
+    driven.append()
+    assert not any(isinstance(effect, SendReport | SendLaneReport) for effect in driven.core.step_any(Synced(OWN, 1)))
+    said = [effect for effect in driven.core.step_any(TurnEnded()) if isinstance(effect, SendReport | SendLaneReport)]
+    (both,) = said
+    assert isinstance(both, SendLaneReport)
+    assert both.report.passed == 1
+    assert both.synced is not None
+    assert both.synced.lengths == ((OWN, 1),)
+
+
+def test_what_is_synced_is_said_by_itself_where_no_cut_can_be_passed_or_the_disk_is_slow() -> None:
+    driven = Driven()
+    driven.fix()
+    for length in (1, 2):
+        driven.append()
+        driven.core.step_any(TurnEnded())
+        assert "SendReport" in kinds(driven.core.step_any(Synced(OWN, length))), "it is synced after the turn"
+    driven.append()
+    driven.core.step_any(Synced(OWN, 3))
+    ended = driven.core.step_any(TurnEnded())
+    assert [effect.report.lengths for effect in ended if isinstance(effect, SendReport)] == [((OWN, 3),)]
+    assert "SendLaneReport" not in kinds(ended), "two cuts wait already"
+
+
+def test_what_is_ordered_is_durable_whoever_has_heard_of_it() -> None:
+    driven = Driven()
+    driven.fix()
+    driven.append()
+    driven.core.step_any(TurnEnded())
+    driven.core.step_any(Synced(OWN, 1))
+    assert driven.core.watermark == (1, 0), "no follower has said anything"
+    ordered = driven.apply(CutRange(1, 0, 1, ((0, ((OWN, 1),)),)))
+    assert [effect for effect in ordered if isinstance(effect, Speculate)] == [Speculate(OWN, 1 + Q, 1)]
 
 
 def test_a_follower_acknowledges_what_it_synced_to_the_primary() -> None:

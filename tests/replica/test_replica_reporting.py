@@ -139,6 +139,19 @@ def test_runs_are_synced_after_many_cuts_and_that_is_told() -> None:
     assert report.runs_cut == RUNS_SYNC_CUTS
 
 
+def test_runs_are_synced_after_many_cuts_of_other_shards_too() -> None:
+    """The ordering layer counts all cuts since the oldest that it keeps, whosever they are."""
+    driven = joined()
+    synced(driven)
+    driven.cut({driven.own: 1})
+    for _ in range(RUNS_SYNC_CUTS - 2):
+        assert not only(SyncRuns, driven.cut({}))
+    assert one(SyncRuns, driven.cut({})).cut == RUNS_SYNC_CUTS
+    for _ in range(RUNS_SYNC_CUTS):
+        driven.cut({})
+    assert not only(SyncRuns, driven.step(RunsSynced(RUNS_SYNC_CUTS))), "there is nothing more to sync"
+
+
 def test_cuts_without_records_of_this_shard_are_reported_by_nobody() -> None:
     """The ordering layer waits for those who have runs of a cut, and for nobody else."""
     driven = joined()

@@ -99,9 +99,10 @@ REPORT_INTERVAL_S = 0.05
 """A replica that holds more than its newest cut repeats its report this often."""
 PART_REPORT_INTERVAL_S = 1.0
 """A replica that holds an unfinished part repeats its report this often, lest one be lost."""
-RUNS_SYNC_CUTS = 256
+RUNS_SYNC_CUTS = 128
 RUNS_SYNC_S = 0.1
-"""Runs are synced after so many cuts, or so long after the first."""
+"""Runs are synced after so many cuts of the order, or so long after the first: long before the order would have to wait
+for that (`ORDERING_CUTS_UNSYNCED_MAX`)."""
 WATERMARK_INTERVAL_S = 0.005
 """A stream with nothing to deliver says how far it is at most this often."""
 CONNECTION_TASKS_MAX = 1024

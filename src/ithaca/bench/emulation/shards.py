@@ -94,7 +94,7 @@ class EmulatedReplica:
 
     __slots__ = (
         "_heard_cut",
-        "_runs_unsynced",
+        "_runs_unsynced_from",
         "_runs_unsynced_since_s",
         "number",
         "ordered",
@@ -114,7 +114,7 @@ class EmulatedReplica:
         """Reports that no cut has covered yet, with the time at which they were sent."""
         self.runs_cut = 0
         self._heard_cut = 0
-        self._runs_unsynced = 0
+        self._runs_unsynced_from = 0
         self._runs_unsynced_since_s = 0.0
 
     @property
@@ -149,10 +149,9 @@ class EmulatedReplica:
             if run.lsn != ordered[lane]:
                 raise Corrupt(f"cut {cut.number} goes on with lane {run.lane} at {run.lsn}, not at {ordered[lane]}")
             ordered[lane] = run.lsn + run.count
-        if cut.runs:
-            if not self._runs_unsynced:
-                self._runs_unsynced_since_s = now_s
-            self._runs_unsynced += 1
+        if cut.runs and not self._runs_unsynced_from:
+            self._runs_unsynced_since_s = now_s
+            self._runs_unsynced_from = cut.number
         self._heard_cut = cut.number
         self._sync_runs(now_s)
         durations: list[float] = []
@@ -162,16 +161,16 @@ class EmulatedReplica:
         return durations
 
     def _sync_runs(self, now_s: float) -> None:
-        """As `replica.reporting.RunsSync`: after so many cuts with runs, or so long after the first. Reports that are
+        """As `replica.reporting.RunsSync`: so many cuts, or so long, after the first with runs. Reports that are
         repeated look at the time, too: no cut comes any more when too many wait for their runs to be synced.
         """
         if (
-            not self._runs_unsynced
-            or self._runs_unsynced >= RUNS_SYNC_CUTS
+            not self._runs_unsynced_from
+            or self._heard_cut - self._runs_unsynced_from >= RUNS_SYNC_CUTS
             or now_s - self._runs_unsynced_since_s >= RUNS_SYNC_S
         ):
             self.runs_cut = self._heard_cut
-            self._runs_unsynced = 0
+            self._runs_unsynced_from = 0
 
 
 class Durations:

@@ -5,6 +5,9 @@ from ithaca.model.limits import BATCH_RECORDS_MAX, MIB
 WINDOW_ROUNDS = 100
 WINDOW_ROUNDS_MAX = 1 << 16
 """Rounds of a window of slots, unless told otherwise, and what an entry may say."""
+PASS_AHEAD_ROUNDS = 3
+"""A lane that has placed something since it was asked last is asked to pass so many rounds beyond what others have
+reached, and twice as many each time after that."""
 PASS_AHEAD_PART = 12
 """A lane that places nothing is asked to pass at most this part of a window beyond what others have reached."""
 WINDOWS_AHEAD_MAX = 4
@@ -50,5 +53,7 @@ FAILURES_TOLD_MAX = 16
 """Failures that a leader tells; whoever missed more rolls back to what was confirmed."""
 SPECULATED_BYTES_MAX = 8 * MIB
 """Batches that a primary keeps for speculators that come later, beyond those that are not ordered."""
+READ_AFTER_S = 0.05
+"""What is ordered is read if a speculator's streams have not brought it after so long."""
 SPECULATIVE_EVENTS_MAX = 1 << 16
 """Events that wait for a speculator to take them; more makes its streams wait."""

@@ -17,10 +17,11 @@
 | 232  | PromiseIs     | replica → leader         |                              |         |
 | 233  | CopyLane      | leader → replica         | LaneCopied                   |         |
 | 234  | LaneCopied    | replica → leader         |                              |         |
+| 235  | TellSynced    | primary → follower       | LaneSynced, again and again  |         |
 
-A replica says `DiskIs` once it has joined, over the same connection, and counts as here from then on. `LaneSynced` goes
-over the connection on which the lane is followed. What a takeover asks and is answered goes over the one on which the
-replica has joined; it says what it has promised, unasked, whenever it joins.
+A replica says `DiskIs` once it has joined, over the same connection, and counts as here from then on. `TellSynced` and
+`LaneSynced` go over the connection on which the lane is followed. What a takeover asks and is answered goes over the
+one on which the replica has joined; it says what it has promised, unasked, whenever it joins.
 """
 
 from typing import Annotated
@@ -34,6 +35,7 @@ from ithaca.engines.belfast.speculation.outcomes import LaneEnded
 from ithaca.engines.belfast.speculation.places import PlacedRun
 from ithaca.engines.belfast.speculation.reports import Ack, LaneReport
 from ithaca.engines.belfast.speculation.windows import Window
+from ithaca.engines.scalog.ordering.reports import Report
 from ithaca.model.positions import LaneId
 from ithaca.protocol.codec import register
 from ithaca.protocol.fields import Boot, Counted, Natural, ReplicaNumber, ShardNumber
@@ -56,6 +58,8 @@ class DiskIs(msgspec.Struct, frozen=True, array_like=True):
 
 class LaneReportIs(msgspec.Struct, frozen=True, array_like=True):
     report: LaneReport
+    synced: Report | None = None
+    """What the replica has to report beside it, as `ReportIs` would."""
 
 
 class SlotsAre(msgspec.Struct, frozen=True, array_like=True):
@@ -68,6 +72,12 @@ class PassTo(LaneMessage, frozen=True, array_like=True):
     """Pass every cut before this one: others are further, or somebody is in a hurry."""
 
     cut: Natural
+
+
+class TellSynced(LaneMessage, frozen=True, array_like=True):
+    """Say what is synced of the lane, now and whenever it is more; or no more, since nobody speculates there."""
+
+    is_wanted: bool
 
 
 class LaneSynced(LaneMessage, frozen=True, array_like=True):
@@ -162,6 +172,7 @@ TYPES: dict[int, type[msgspec.Struct]] = {
     232: PromiseIs,
     233: CopyLane,
     234: LaneCopied,
+    235: TellSynced,
 }
 
-register(TYPES, for_servers=(AskPromise, CopyLane, DiskIs, LaneCopied, LaneReportIs, LaneSynced, PromiseIs))
+register(TYPES, for_servers=(AskPromise, CopyLane, DiskIs, LaneCopied, LaneReportIs, LaneSynced, PromiseIs, TellSynced))

@@ -79,8 +79,10 @@ class BelfastWitness(ScalogWitness):
                     self._delivered[lane] = max(self._delivered.get(lane, 0), durable)
                 case SendAck(lane=lane):
                     self._may_speak(core, lane, "acknowledges")
-                case SendLaneReport(report=report):
+                case SendLaneReport(report=report, synced=synced):
                     self._may_speak(core, report.lane, "reports")
+                    for lane, _ in synced.lengths if synced is not None else ():
+                        self._may_speak(core, lane, "reports")
                 case SendReport(report=report):
                     for lane, _ in report.lengths:
                         self._may_speak(core, lane, "reports")

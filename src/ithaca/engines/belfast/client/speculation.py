@@ -1,8 +1,8 @@
 """`log.speculate`: the merge of `speculation.delivery` over the streams of all lanes, and over what is ordered.
 
-Everything that is ordered is read as well, as any subscription does: so a stream that breaks, or comes too late, costs
-time and nothing else. A failure of which this handle has not heard, since it was cut off meanwhile, rolls back to what
-was confirmed.
+What is ordered is read as well, as any subscription does, while the streams do not say all of it: at the beginning, in
+free windows, and when one breaks, comes too late or has forgotten something. So that costs time and nothing else. A
+failure of which this handle has not heard, since it was cut off meanwhile, rolls back to what was confirmed.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from typing import Self
 
 from ithaca.client.deadline import Deadline
 from ithaca.engines.belfast.client.streams import LaneStream, OrderFeed
-from ithaca.engines.belfast.limits import SPECULATIVE_EVENTS_MAX
+from ithaca.engines.belfast.limits import READ_AFTER_S, SPECULATIVE_EVENTS_MAX
 from ithaca.engines.belfast.messages import SlotOrderIs
 from ithaca.engines.belfast.speculation import delivery_events as slots
 from ithaca.engines.belfast.speculation.delivery import Speculator
@@ -53,7 +53,12 @@ class AsyncSpeculation(awaited.Speculation):
         self._lanes: dict[LaneId, LaneStream] = {}
         self._waiting: dict[LaneId, tuple[int, int]] = {}
         """Watermarks that hold once the merge has come to a position."""
+        self._sent_from: dict[LaneId, int] = {}
+        """Lanes whose streams are there, and from which position on they have sent all."""
         self._ordered: AsyncClusterSubscription | None = None
+        """None while the streams say all of it."""
+        self._is_missing = asyncio.Event()
+        self._looking: asyncio.TimerHandle | None = None
         self._reading: asyncio.Task[None] | None = None
         context.readers[self] = None
 
@@ -103,6 +108,8 @@ class AsyncSpeculation(awaited.Speculation):
             self._feed.close()
         if self._reading is not None:
             self._reading.cancel()
+        if self._looking is not None:
+            self._looking.cancel()
         for stream in self._lanes.values():
             stream.close()
         self._lanes.clear()
@@ -168,20 +175,49 @@ class AsyncSpeculation(awaited.Speculation):
     # What is ordered
 
     async def _read(self) -> None:
-        """Read all that is ordered, for as long as the speculation goes on."""
+        """Read what is ordered, whenever the streams do not say all of it."""
         try:
             while not self._closed:
                 await self._room.wait()
                 ordered = self._ordered
-                assert ordered is not None
+                if ordered is None:
+                    await self._is_missing.wait()
+                    assert self._core is not None
+                    # Not from where the merge is: a failure may take it back to what is confirmed.
+                    ordered = self._ordered = AsyncClusterSubscription(self._context, self._core.confirmed, None)
                 batches = await ordered.take_batches(_LOOK_S)
                 if ordered is self._ordered:
                     self._take_ordered([each for each in batches if isinstance(each, PositionedBatch)])
                     # Where nothing but empty positions was ordered, there is nothing to take.
                     self._step(slots.OrderedWatermark(ordered.position))
+                    if self._has_all():
+                        self._ordered = None
+                        self._is_missing.clear()
+                        await ordered.close()
         except Exception as error:  # whatever it is: nobody else would tell who waits for events
             self._error = error
             self._wake.set()
+
+    def _has_all(self) -> bool:
+        """Whether nothing that is ordered is missing, nor will be."""
+        return self._core is not None and not self._core.is_behind and self._core.goes_by_streams(self._sent_from)
+
+    def _look_for_missing(self) -> None:
+        """Read what is ordered if the streams do not say it, or have not said it after a while."""
+        if self._ordered is not None or self._core is None or self._is_missing.is_set():
+            return
+        if not self._core.goes_by_streams(self._sent_from):
+            self._is_missing.set()
+        elif self._core.is_behind and self._looking is None:
+            loop = asyncio.get_running_loop()
+            self._looking = loop.call_later(READ_AFTER_S, self._look_again, self._core.position)
+
+    def _look_again(self, position: int) -> None:
+        self._looking = None
+        if self._core is not None and self._core.position <= position:
+            self._is_missing.set()
+        else:
+            self._look_for_missing()
 
     def _take_ordered(self, batches: list[PositionedBatch]) -> None:
         for batch in batches:
@@ -200,6 +236,7 @@ class AsyncSpeculation(awaited.Speculation):
             self._step(slots.LaneEnds(ended.lane, ended.last, ended.end))
         self._step(slots.OrderReached(message.tail, message.attempt))
         self._follow_lanes(message)
+        self._look_for_missing()
         self._wake.set()
 
     def _fail(self, message: SlotOrderIs) -> None:
@@ -221,6 +258,7 @@ class AsyncSpeculation(awaited.Speculation):
         for stream in self._lanes.values():
             stream.close()
         self._lanes.clear()
+        self._sent_from.clear()
         former, self._ordered = self._ordered, AsyncClusterSubscription(self._context, confirmed, None)
         if former is not None:
             former.handle_closed()
@@ -236,16 +274,25 @@ class AsyncSpeculation(awaited.Speculation):
         wanted = {lane for window in message.windows for lane in window.layout.lanes} - ended
         for lane in [lane for lane in self._lanes if lane in ended]:
             self._lanes.pop(lane).close()
+            self._sent_from.pop(lane, None)
         for lane in sorted(wanted - self._lanes.keys()):
             self._lanes[lane] = LaneStream(self._context, lane, self)
 
     def speculated(self, lane: LaneId, batches: list[PositionedBatch], watermark: int, since: int) -> None:
         """What a primary has that is durable."""
+        self._sent_from[lane] = since
         for batch in batches:
             self._step(slots.LaneRecords(lane, batch.first_position, len(batch), batch))
         if watermark:
             self._waiting[lane] = (watermark, since)
             self._pass_on()
+        if self._core is not None and since > self._core.position:
+            self._look_for_missing()
+
+    def stream_ended(self, lane: LaneId) -> None:
+        """It is renewed; what comes meanwhile is read."""
+        self._sent_from.pop(lane, None)
+        self._look_for_missing()
 
     def _pass_on(self) -> None:
         """Watermarks hold for slots behind which a stream has sent all: what is before is read."""

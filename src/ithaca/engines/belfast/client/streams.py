@@ -28,6 +28,8 @@ class Sink(Protocol):
 
     def speculated(self, lane: LaneId, batches: list[PositionedBatch], watermark: int, since: int) -> None: ...
 
+    def stream_ended(self, lane: LaneId) -> None: ...
+
 
 class _Listening(ABC):
     """One connection at a time, renewed until it is closed."""
@@ -77,6 +79,11 @@ class _Listening(ABC):
         finally:
             self._connection = None
             connection.close()
+            if not self._is_closed:
+                self._ended()
+
+    def _ended(self) -> None:  # noqa: B027 - most need not do anything
+        """The connection has ended, and will be renewed."""
 
     def on_lost(self, connection: Connection, error: IthacaError | None) -> None:  # noqa: B027 - nothing to do
         """It is dialled again."""
@@ -148,6 +155,9 @@ class LaneStream(_Listening):
 
     def _question(self) -> Message:
         return Speculate(self.lane)
+
+    def _ended(self) -> None:
+        self._sink.stream_ended(self.lane)
 
     def _take(self, connection: Connection, message: Message, received: Received) -> None:
         if not isinstance(message, Speculated) or message.lane != self.lane:

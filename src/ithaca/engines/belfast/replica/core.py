@@ -93,6 +93,10 @@ class SlotCore(ReplicaCore):
         self._early: list[Batch] = []
         """What the own lane accepted before it was told its slots."""
         self._streams = 0
+        self._is_turn_open = False
+        """Whether something was placed in this turn of the shell, whose end is told."""
+        self._held: SendReport | None = None
+        """What was synced in this turn: said at its end, together with what is passed then."""
         self._promises = Promises(promised)
         self._settling.taken_from.update(dict.fromkeys(promised))
         self._places = {lane: Places(found) for lane, found in (placed or {}).items()}
@@ -110,7 +114,7 @@ class SlotCore(ReplicaCore):
             case PeerSynced(lane=lane, ack=ack):
                 return self._place(Acked(lane, ack), lane)
             case TurnEnded():
-                return self._place(GroupHanded())
+                return self._end_turn()
             case PromiseAsked() | PromiseSynced():
                 return self._promise(event)
             case CopyAsked():
@@ -122,7 +126,7 @@ class SlotCore(ReplicaCore):
                 return [Refuse(request, self._too_much_waits())]
             case Synced(lane=lane) if lane in self._places:
                 self._reporting.hurry()
-                return self._after(event, self.step(event))
+                return self._hold(lane, self._after(event, self.step(event)))
             case Tick(now_us=now_us):
                 return [*self._after(event, self.step(event)), *self._place(Ticked(now_us, _INTERVAL_US))]
             case OrderJoined():
@@ -314,6 +318,28 @@ class SlotCore(ReplicaCore):
         # A leader that is new knows nothing of the lane.
         return [*found, SendLaneReport(self._placement.report())]
 
+    def _hold(self, lane: LaneId, effects: list[AnyEffect]) -> list[AnyEffect]:
+        """Where the disk is quick, what is placed in a turn is synced in it: then both are said at once."""
+        if not self._is_turn_open or lane != self.own_lane:
+            return effects
+        reports = [effect for effect in effects if isinstance(effect, SendReport)]
+        self._held = reports[-1] if reports else self._held
+        return [effect for effect in effects if not isinstance(effect, SendReport)]
+
+    def _end_turn(self) -> list[AnyEffect]:
+        self._is_turn_open = False
+        held, self._held = self._held, None
+        effects = self._place(GroupHanded())
+        if held is None:
+            return effects
+        synced = self._unpromised(held)
+        assert isinstance(synced, SendReport)
+        for row, effect in enumerate(effects):
+            if isinstance(effect, SendLaneReport):
+                effects[row] = SendLaneReport(effect.report, synced.report)
+                return effects
+        return [*effects, synced]
+
     def _offer(self, batch: Batch) -> list[AnyEffect]:
         if self._placement is None or self._is_promised:
             self._early.append(batch)
@@ -340,6 +366,7 @@ class SlotCore(ReplicaCore):
                     assert batch.base_lsn == lsn, f"the batch at {batch.base_lsn} is placed at {lsn}"
                     written = Write(self._placement.lane, batch, position)
                     found.append(written)
+                    self._is_turn_open = True
                     if position:
                         self._note_place(written)
                 case Watermark(position=position, durable=durable):

@@ -6,6 +6,7 @@ from ithaca.engines.belfast.leading.lane_slots import LaneSlots
 from ithaca.engines.belfast.speculation.places import PlacedRun
 from ithaca.engines.belfast.speculation.reports import Ack, LaneReport
 from ithaca.engines.belfast.speculation.takeover import PromiseAsked, PromiseSynced, SyncPromise
+from ithaca.engines.scalog.ordering.reports import Report
 from ithaca.model.positions import LaneId
 
 # Events.
@@ -56,6 +57,8 @@ SlotEvent = SlotsTold | PassAsked | PeerSynced | TurnEnded | SpeculatorsAre | Pr
 
 class SendLaneReport(NamedTuple):
     report: LaneReport
+    synced: Report | None = None
+    """What is to be reported beside it, of all lanes: one message for both."""
 
 
 class SendAck(NamedTuple):

@@ -7,6 +7,7 @@ for all lanes, so that a stream that breaks is made up for.
 
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ithaca.engines.belfast.limits import SPECULATED_RECORDS_MAX
@@ -134,6 +135,19 @@ class Speculator:
     @property
     def has_room(self) -> bool:
         return self.held < SPECULATED_RECORDS_MAX
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether more is ordered than was delivered, or found to be empty."""
+        return self.position < max(self._tails.values())
+
+    def goes_by_streams(self, sent_from: Mapping[LaneId, int]) -> bool:
+        """Whether the lanes say all that comes next, so that what is ordered need not be read: windows are known, and
+        each lane of theirs is among those that have sent all that they have from some position on, which is passed."""
+        ahead = [window for window in self._windows if window.end > self.position]
+        lanes = {lane for window in ahead for lane in window.layout.lanes}
+        sent = (sent_from.get(lane) for lane in lanes)
+        return self._window() is not None and all(start is not None and start <= self.position for start in sent)
 
     def waits_for(self) -> LaneId | None:
         """The lane without which the merge cannot go on, if it is one."""

@@ -233,7 +233,8 @@ class Placement:
                 self._is_group_due = True
 
     def _ordered(self, length: int) -> None:
-        """Every cut that ends here, or before, is applied."""
+        """Every cut that ends here, or before, is applied. What is ordered is durable, whoever has said so."""
+        self._durable_to(length)
         while self._used and self._used[0][1] <= length:
             self._used.popleft()
         if self._is_group_due:
@@ -264,7 +265,10 @@ class Placement:
             self._count()
 
     def _count(self) -> None:
-        self.durable = max(self.durable, self._acks.durable(self._disks, self._copies))
+        self._durable_to(self._acks.durable(self._disks, self._copies))
+
+    def _durable_to(self, length: int) -> None:
+        self.durable = max(self.durable, length)
         while self._unsynced and self._unsynced[0].stop <= self.durable:
             self._unsynced.popleft()
 

@@ -7,7 +7,7 @@ so a new leader has all of it after one report of each lane.
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ithaca.engines.belfast.limits import CUTS_TOGETHER_MAX
+from ithaca.engines.belfast.limits import CUTS_TOGETHER_MAX, PASS_AHEAD_ROUNDS
 from ithaca.engines.belfast.speculation.disks import Disks
 from ithaca.engines.belfast.speculation.entries import CutRange, UsedCut
 from ithaca.engines.belfast.speculation.order import SlotOrder
@@ -39,7 +39,7 @@ class _Lane:
         self.done = 0
         """Every own cut before this one is done."""
         self.asked = 0
-        self.ahead = 1
+        self.ahead = PASS_AHEAD_ROUNDS
         """Rounds that it is asked to pass beyond the cut that somebody has reached."""
         self.placed = 0
         """Behind the last cut in which it placed something."""
@@ -137,7 +137,8 @@ class Progress:
         for lane in self._listed(wanted):
             known = self._known(lane)
             if max(known.passed, known.asked) < wanted:
-                known.ahead = 1 if known.placed > known.asked else min(2 * known.ahead, self._ahead_max)
+                is_quiet = known.placed <= known.asked
+                known.ahead = min(2 * known.ahead, self._ahead_max) if is_quiet else PASS_AHEAD_ROUNDS
                 known.asked = max(wanted, min(wanted + self._cuts(known.ahead), self._order.end_cut))
                 asks.append(AskPass(lane, known.asked))
         return asks

@@ -73,6 +73,8 @@ class RunsSync:
         self._is_syncing = False
         self._unsynced = 0
         """Cuts, or parts of them, noted since the last sync began."""
+        self._unsynced_from = 0
+        """The newest cut that was known when the first of them was noted."""
         self._counted: dict[LaneId, LaneCopy] = {}
         """Lanes with runs that were noted since the last sync began."""
         self._syncing: dict[LaneId, LaneCopy] = {}
@@ -126,12 +128,13 @@ class RunsSync:
         """Runs were noted that are not durable."""
         if not self._unsynced:
             self._timer.set(now_us)
+            self._unsynced_from = self._known
         self._unsynced += 1
 
     def known_to(self, cut: int) -> None:
         """The runs of every cut up to this one are noted."""
         self._known = cut
-        if self._unsynced >= RUNS_SYNC_CUTS:
+        if self._unsynced and max(self._unsynced, cut - self._unsynced_from) >= RUNS_SYNC_CUTS:
             self._sync()
         elif not self._unsynced and not self._is_syncing:
             self.cut = cut

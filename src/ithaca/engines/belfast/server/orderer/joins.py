@@ -48,9 +48,11 @@ class SlotJoinRequests(JoinRequests):
             self._leading_slots.came(message.shard, message.replica, Here(message.boot, message.disk))
 
     def lane_report(self, connection: Connection, received: Received, message: LaneReportIs) -> None:
-        lane = message.report.lane
-        if self._leading_slots is not None and self._has_joined_as(connection, lane.shard, lane.replica):
-            self._leading_slots.lane_reported(message.report)
+        leading, lane, synced = self._leading_slots, message.report.lane, message.synced
+        if leading is not None and self._has_joined_as(connection, lane.shard, lane.replica):
+            leading.lane_reported(message.report)
+            if synced is not None and self._has_joined_as(connection, synced.shard, synced.replica):
+                leading.receive(synced)
 
     def promise(self, connection: Connection, received: Received, message: PromiseIs) -> None:
         lane, ack = message.lane, message.ack

@@ -14,15 +14,17 @@ from ithaca.engines.belfast.messages import (
     PassTo,
     PromiseIs,
     SlotsAre,
+    TellSynced,
 )
 from ithaca.engines.belfast.speculation.places import PlacedRun
 from ithaca.engines.belfast.speculation.reports import Ack, LaneReport
 from ithaca.engines.scalog.messages.reporting import Join, Joined
-from ithaca.engines.scalog.server.replica.copies import Copies, Taker, Wanted
+from ithaca.engines.scalog.ordering.reports import Report
+from ithaca.engines.scalog.server.replica.copies import Copies, Taker
 from ithaca.engines.scalog.server.replica.order import Follower, OrderLink
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
-from ithaca.protocol.codec import Received
+from ithaca.protocol.codec import Message, Received
 from ithaca.runtime.connection import Connection
 from ithaca.runtime.dialling import Said
 
@@ -55,9 +57,11 @@ class SlotOrderLink(OrderLink):
         self._slot_follower = follower
         self._disk = disk
 
-    def report_lane(self, report: LaneReport) -> None:
+    def report_lane(self, report: LaneReport, synced: Report | None) -> None:
         if self._joined and self._connection is not None:
-            self._connection.send(LaneReportIs(report))
+            self._connection.send(LaneReportIs(report, synced))
+            if self._watch is not None and synced is not None:
+                self._watch.waits()
 
     def promise(self, lane: LaneId, ack: Ack) -> None:
         if self._joined and self._connection is not None:
@@ -86,16 +90,17 @@ class SlotOrderLink(OrderLink):
 
 
 class SlotCopies(Copies):
-    """Copies of the peers' lanes, whose primaries hear how much of them is synced here."""
+    """Copies of the peers' lanes, whose primaries hear how much of them is synced here if they ask for that."""
 
     def __init__(self, taker: Taker, hello: Callable[[], Said], synced: Callable[[LaneId], Ack | None]) -> None:
         """`synced` says how much of a lane is synced here; None if its primary must not hear of it."""
         super().__init__(taker, hello)
         self._synced = synced
         self._primaries: dict[LaneId, Connection] = {}
+        """Those that have asked, on the connections that they did."""
 
     def acknowledge(self, lane: LaneId, ack: Ack) -> None:
-        """Tell the primary; one that cannot be reached now is told when it can."""
+        """Tell the primary, if it wants to know; one that cannot be reached now asks again when it can."""
         connection = self._primaries.get(lane)
         if connection is not None and connection.is_open:
             connection.send(LaneSynced(lane, ack))
@@ -104,9 +109,13 @@ class SlotCopies(Copies):
         super().stop(lane)
         self._primaries.pop(lane, None)
 
-    def _asked(self, wanted: Wanted, connection: Connection) -> None:
-        if wanted.stop is None and not wanted.lane.is_part:
-            self._primaries[wanted.lane] = connection
-            ack = self._synced(wanted.lane)
-            if ack is not None:
-                connection.send(LaneSynced(wanted.lane, ack))
+    def heard(self, connection: Connection, lane: LaneId, message: Message) -> None:
+        if not isinstance(message, TellSynced) or message.lane != lane:
+            return
+        if not message.is_wanted:
+            self._primaries.pop(lane, None)
+            return
+        self._primaries[lane] = connection
+        ack = self._synced(lane)
+        if ack is not None:
+            connection.send(LaneSynced(lane, ack))

@@ -19,6 +19,7 @@ from ithaca.engines.belfast.replica.events import (
     TurnEnded,
 )
 from ithaca.engines.belfast.server.replica.disk_number import disk_number
+from ithaca.engines.belfast.server.replica.followers import LaneFollowers
 from ithaca.engines.belfast.server.replica.gateway import SlotGatewayPeer
 from ithaca.engines.belfast.server.replica.links import SlotCopies, SlotOrderLink
 from ithaca.engines.belfast.server.replica.promises import PromisesFile, load_promises, stored_places
@@ -51,12 +52,14 @@ class SlotReplicaServer(ReplicaServer):
         await super()._open()
         self._is_turn_open = False
         self._speculators: LaneSpeculators | None = None
+        self._streams_told = 0
+        self.followers = LaneFollowers()
         self._promises_file = PromisesFile(self._disk, self._directory, lambda: self.slot_core.promised, self.fail)
         performers = self._performing.performers
         self._write_batch = performers[Write]
         performers |= {
             Write: self._write,
-            SendLaneReport: lambda effect: self._slot_order.report_lane(effect.report),
+            SendLaneReport: lambda effect: self._slot_order.report_lane(effect.report, effect.synced),
             SendAck: lambda effect: self._slot_copies.acknowledge(effect.lane, effect.ack),
             Speculate: self._speculated,
             SyncPromise: lambda effect: self._promises_file.store(lambda: self.slot_step(PromiseSynced(effect.lane))),
@@ -126,13 +129,14 @@ class SlotReplicaServer(ReplicaServer):
 
     def _write(self, effect: Write) -> None:
         is_own = effect.lane == self.core.own_lane
-        if is_own and not self._is_turn_open:
-            # Before the disk's turn: the leader hears of the cut while it is synced here and copied.
-            self._is_turn_open = True
-            asyncio.get_running_loop().call_soon(self._end_turn)
         self._write_batch(effect)
         if not is_own:
             return
+        if not self._is_turn_open:
+            # Behind the disk's turn: where it is quick, the leader hears in one message that the cut is passed and
+            # synced here, else of the cut while that is written.
+            self._is_turn_open = True
+            asyncio.get_running_loop().call_soon(self._end_turn)
         ordered = self.core.ordered_length(effect.lane) or 0
         self._speculators_of(effect.lane).placed(effect.batch, effect.position, ordered)
 
@@ -155,12 +159,22 @@ class SlotReplicaServer(ReplicaServer):
             raise WrongLane(f"lane {lane} is not written here, or not yet")
         speculators = self._speculators_of(lane)
         speculators.add(connection, *self.slot_core.watermark)
-        self.slot_step(SpeculatorsAre(len(speculators)))
+        self._count_speculators()
 
     def connection_lost(self, connection: Connection) -> None:
         super().connection_lost(connection)
-        if self._speculators is not None and self._speculators.remove(connection):
-            self.slot_step(SpeculatorsAre(len(self._speculators)))
+        self.followers.remove(connection)
+        if self._speculators is not None:
+            self._speculators.remove(connection)
+            self._count_speculators()
+
+    def _count_speculators(self) -> None:
+        """Followers say what they have synced while there are any, and the core passes cuts by the clock."""
+        streams = 0 if self._speculators is None else len(self._speculators)
+        if streams != self._streams_told:
+            self._streams_told = streams
+            self.followers.want(streams > 0)
+            self.slot_step(SpeculatorsAre(streams))
 
     def _speculated(self, effect: Speculate) -> None:
         self._speculators_of(effect.lane).moved(effect.position, effect.durable)

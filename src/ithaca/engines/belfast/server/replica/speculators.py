@@ -66,12 +66,10 @@ class LaneSpeculators:
         self._streams[connection] = _Stream(connection)
         self._go_on(self._streams[connection])
 
-    def remove(self, connection: Connection) -> bool:
-        """Whether it was one of them."""
+    def remove(self, connection: Connection) -> None:
         stream = self._streams.pop(connection, None)
         if stream is not None:
             stream.end()
-        return stream is not None
 
     def moved(self, watermark: int, durable: int) -> None:
         """More is durable, or passed."""

@@ -13,7 +13,7 @@ from ithaca.model.errors import Corrupt, IthacaError
 from ithaca.model.limits import LANE_PENDING_BYTES_MAX, RECONNECT_PAUSE_S_MAX, RECONNECT_PAUSE_S_MIN
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
-from ithaca.protocol.codec import Received
+from ithaca.protocol.codec import Message, Received
 from ithaca.protocol.failures import error_of
 from ithaca.protocol.greeting import Failure, Finished
 from ithaca.runtime.connection import Connection
@@ -136,7 +136,6 @@ class Copies:
                 try:
                     request = FollowLane(wanted.lane, start, wanted.stop)
                     connection.send(request, correlation=connection.next_correlation())
-                    self._asked(wanted, connection)
                     await connection.wait_lost()
                 finally:
                     self._paused.pop(wanted.lane, None)
@@ -148,8 +147,8 @@ class Copies:
             pause_s = RECONNECT_PAUSE_S_MIN if moved else min(2 * pause_s, RECONNECT_PAUSE_S_MAX)
             await asyncio.sleep(pause_s)
 
-    def _asked(self, wanted: Wanted, connection: Connection) -> None:
-        """A source was asked over this connection; an engine that is built on this one may tell it more."""
+    def heard(self, connection: Connection, lane: LaneId, message: Message) -> None:
+        """A source of the lane says something else; an engine that is built on this one may have use for it."""
 
     async def _fetch_runs(self, lane: LaneId, start: int, stop: int, sources: tuple[Address, ...]) -> None:
         """Ask one source after the other until everything is known."""
@@ -204,6 +203,8 @@ class _Pulled:
                 connection.abort(error_of(failure))
             case Finished():
                 connection.close()
+            case message:
+                self._copies.heard(connection, self._lane, message)
 
     def _take(self, connection: Connection, batch: Batch) -> None:
         place, self._place = self._place, batch if batch.kind == PLACE else None
