@@ -10,6 +10,7 @@ from ithaca.client.appending.coalescing import Single, WaitingAppends, Whole, an
 from ithaca.client.appending.deadlines import Deadlines
 from ithaca.client.intake import RecordSlot
 from ithaca.model.errors import DeadlineExceeded
+from ithaca.model.limits import COALESCED_BATCHES_INFLIGHT
 from ithaca.model.records import Durability, Receipt
 from ithaca.wire.build import build, record_bytes
 
@@ -82,6 +83,21 @@ def test_a_run_that_is_too_large_for_one_batch_is_divided(monkeypatch: pytest.Mo
     assert [each.batch.count for each in cut if each is not None] == [3, 3, 2]
     assert sum(each.size_bytes for each in cut if each is not None) == sum(each.size_bytes for each in run)
     assert waiting.cut(0, numbers) is None
+
+
+def test_a_record_waits_for_more_beside_full_lanes_whatever_batches_went_before_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    batch = whole(b"b", b"c")
+    monkeypatch.setattr(coalescing, "COALESCE_BYTES_MAX", 2 * batch.size_bytes)
+    waiting = WaitingAppends("none")
+    waiting.add(batch)
+    waiting.add_all([Asked(b"a")])
+    cut = waiting.cut(COALESCED_BATCHES_INFLIGHT, numbers)
+    assert cut is not None
+    assert cut.batch.count == 2, "a batch of the caller's own waits for nothing"
+    assert waiting.cut(COALESCED_BATCHES_INFLIGHT, numbers) is None
+    assert waiting.cut(COALESCED_BATCHES_INFLIGHT - 1, numbers) is not None
 
 
 def test_a_run_is_answered_record_by_record_but_for_those_that_have_an_answer() -> None:

@@ -43,6 +43,19 @@ def lanes_of(cluster: Cluster, name: str) -> set[str]:
     return {path.name for path in (cluster.directory / name / "lanes").iterdir()}
 
 
+def test_a_writer_says_how_many_records_it_has_taken(log: ClusterLog) -> None:
+    with log.open_part(shard=0) as writer:
+        assert writer.length == 0
+        writer.append_many([b"a", b"b"])
+        assert writer.length == 2
+
+
+def test_a_record_goes_to_the_shard_that_is_named(log: ClusterLog) -> None:
+    receipts = [log.append_to_shard(shard, b"%d" % shard) for shard in (1, 0)]
+    assert [receipt.shard for receipt in receipts] == [1, 0]
+    assert [log.read(receipt.position).value for receipt in receipts] == [b"1", b"0"]
+
+
 def test_a_finished_part_outlives_every_server(cluster: Cluster, log: ClusterLog) -> None:
     parts = [log.prepare([b"%d-%d" % (shard, n) for n in range(3)], shard=shard) for shard in (1, 0)]
     for name in cluster.names:

@@ -4,18 +4,23 @@ import asyncio
 import gc
 import random
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from tests.client.fake_cluster import FakeCluster, until
 
 from ithaca.client.deadline import Deadline
+from ithaca.engines.scalog.client.links import Link
 from ithaca.engines.scalog.client.log import AsyncClusterLog
 from ithaca.engines.scalog.client.order import Order
 from ithaca.engines.scalog.messages.order import TailReply
+from ithaca.engines.scalog.messages.reading import Read
 from ithaca.engines.scalog.ordering.entries import Finalize, TrimTo
 from ithaca.model.errors import Corrupt, InvalidInput, Lost, NotWritten, Trimmed, Unavailable
-from ithaca.model.limits import MIB, STREAM_BUFFER_BYTES_MAX
+from ithaca.model.limits import MIB, STREAM_BUFFER_BYTES_MAX, TRIM_SEEN_TIMEOUT_S
 from ithaca.model.records import KeyFilter, Record
+from ithaca.model.view import Address
+from ithaca.protocol.codec import Message, Received
 
 
 @pytest.fixture
@@ -317,6 +322,30 @@ async def test_what_a_range_has_shown_is_asked_of_one_shard(cluster: FakeCluster
     seen = [(record.position, record.shard) async for record in log.read_range(1)]
     assert {shard for _, shard in seen} == {0, 1, 2}
     assert [(position, log._context.seen.shard_of(position)) for position, _ in seen] == seen
+
+
+async def test_a_trim_gives_each_server_its_time_to_say_that_it_knows(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = await cluster.connect()
+    await log.append_many([b"0", b"1"])
+    links, given = log._context.links, list[float]()
+    dial, request = links.link, Link.request
+
+    async def dialled(address: Address, timeout_s: float = 0) -> Link:
+        given.append(timeout_s)
+        return await dial(address, timeout_s)
+
+    async def asked(link: Link, message: Message, timeout_s: float = 60, *more: Any) -> Received:
+        if isinstance(message, Read):
+            given.append(timeout_s)
+        return await request(link, message, timeout_s, *more)
+
+    monkeypatch.setattr(links, "link", dialled)
+    monkeypatch.setattr(Link, "request", asked)
+    await log.trim(2)
+    assert len(given) >= 12, "all six replicas are dialled, and asked"
+    assert min(given) > TRIM_SEEN_TIMEOUT_S / 20
 
 
 async def test_that_a_position_is_trimmed_is_believed_of_the_leader_alone(cluster: FakeCluster) -> None:
