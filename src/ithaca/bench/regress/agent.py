@@ -22,7 +22,7 @@ from ithaca.cluster.temporary import Shape, TemporaryCluster, temporary_cluster
 POOL_BYTES = 16 << 20
 """Values are slices of so much, so that consecutive ones differ."""
 WARM_BYTES = 1 << 20
-POINT_BATCHES = 400
+POINT_BATCHES = 100
 """Which single reads choose from."""
 TRIM_S = 0.05
 
