@@ -15,11 +15,15 @@ from ithaca.model.limits import MIB
 @pytest.mark.campaign
 def test_both_trees_and_the_ceiling_take_turns_and_nothing_is_left(tmp_path: Path) -> None:
     this = this_tree()
-    settings = RegressSettings(str(this.root), ("lone", "range"), seconds=0.2, rounds=1, segment_bytes=MIB, orderers=1)
+    settings = RegressSettings(
+        str(this.root), ("lone", "range", "point"), seconds=0.2, rounds=1, segment_bytes=MIB, orderers=1
+    )
     report = run_regress(tmp_path / "bench", settings, lambda text: None)
     lone = report["workloads"]["lone"]
     assert set(lone["turns"]) == {"ceiling", "this", "other"}
-    assert set(report["workloads"]["range"]["turns"]) == {"this", "other"}
+    for reading in ("range", "point"):
+        assert set(report["workloads"][reading]["turns"]) == {"this", "other"}
+        assert report["workloads"][reading]["this"]["operations_per_s"] > 0
     for tree in ("this", "other"):
         figures = lone[tree]
         assert figures["operations_per_s"] > 0

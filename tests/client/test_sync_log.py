@@ -333,6 +333,7 @@ def test_a_callback_may_submit_and_may_not_wait(tmp_path: Path) -> None:
         assert isinstance(outcomes[3], Pending)
         assert isinstance(outcomes[4], Overloaded)
         assert outcomes[3].result().count == 1
+        assert [record.value for record in log.read_range(1)] == [b"a", bytes(5000)]
 
 
 # Processes

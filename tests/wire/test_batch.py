@@ -93,6 +93,7 @@ def test_round_trip_without_keys(values: list[bytes], compress: Compression) -> 
     assert batch.records(1, 3) == [
         Record(position=place, value=value, key=None, timestamp_us=-5, shard=3) for place, value in enumerate(values, 1)
     ]
+    assert [batch.record(1, 3, row) for row in range(len(values))] == batch.records(1, 3)
 
 
 @given(
@@ -107,6 +108,7 @@ def test_slices(rows: list[Row], compress: Compression, low: int, high: int) -> 
     batch = batches.parse(data_of(build_rows(rows, compress)))
     everything = batch.records(11, 0)
     assert batch.records(11, 0, low, high) == everything[low:high]
+    assert [batch.record(11, 0, row) for row in range(len(rows))] == everything
 
 
 def test_buffers_of_all_kinds() -> None:
@@ -188,6 +190,32 @@ def test_forgeries_with_a_right_checksum_raise_typed_errors_or_give_records(
     assert all(isinstance(record.value, bytes) for record in records)
 
 
+@given(
+    values=st.lists(values, min_size=1, max_size=20),
+    before=st.integers(0, 3),
+    row=st.integers(0, 19),
+    end=st.integers(0, 1),
+    word=words,
+)
+@settings(max_examples=200, deadline=None)
+def test_one_record_never_reaches_beyond_its_batch(
+    values: list[bytes], before: int, row: int, end: int, word: int
+) -> None:
+    row %= len(values)
+    forged = bytearray(data_of(building.build(values, timestamp_us=5)))
+    at = HEAD_BYTES + 4 * (row + end)
+    low, high = (int.from_bytes(forged[HEAD_BYTES + 4 * each :][:4], "little") for each in (row, row + 1))
+    forged[at : at + 4] = word.to_bytes(4, "little")
+    batch = batches.parse(bytes(8 * before) + resealed(forged) + b"behind that", 8 * before)
+    low, high = (low, word) if end else (word, high)
+    values_bytes = batch.body_bytes - batches.padded(4 * (len(values) + 1))
+    if 0 <= low <= high <= values_bytes:
+        assert len(batch.record(1, 0, row).value) == high - low
+    else:
+        with pytest.raises(Corrupt, match="offsets"):
+            batch.record(1, 0, row)
+
+
 def forge(at: int, word: int, width: int = 4) -> bytes:
     forged = bytearray(GOLDEN)
     forged[at : at + width] = word.to_bytes(width, "little")
@@ -246,6 +274,11 @@ def test_bookkeeping_round_trip(kind: int, body: bytes) -> None:
     batch = batches.parse(data_of(building.bookkeeping(kind, body, timestamp_us=5)))
     assert (batch.kind, batch.count, batch.control_body(), batch.timestamp_us) == (kind, 0, body, 5)
     assert batch.total_bytes % 8 == 0
+
+
+def test_noops_have_no_record() -> None:
+    with pytest.raises(Corrupt, match="offsets"):
+        batches.parse(data_of(building.noops(3, timestamp_us=5))).record(1, 0, 0)
 
 
 def test_noops_have_no_body() -> None:

@@ -105,7 +105,7 @@ class FetchingLog(RequestingLog):
                 found = await self.fetch_one(position, min(deadline.left_s, STREAM_SILENT_S))
                 if found.next > position:
                     if found.batches and found.batches[0].first_position <= position:
-                        return found.batches[0].since(position).records()[0]
+                        return found.batches[0].record(position)
                     following = found.batches or (await self.fetch(found.next, 0)).batches
                     raise EmptyPosition.at(position, following[0].first_position if following else 0)
                 if deadline.passed:

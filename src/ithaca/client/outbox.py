@@ -145,6 +145,8 @@ class Outbox:
         portal, inflight, size_bytes = self._portal, self._inflight_bytes, pending.size_bytes
         if self._refusal is not None or portal.forked or portal.ended:
             self.check()
+        if not pending.noted:
+            portal.check_may_wait()  # before it is sent, for it will be waited for
         while True:
             with self._lock:
                 if self._refusal is not None:

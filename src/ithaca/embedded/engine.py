@@ -305,7 +305,7 @@ class Engine:
             raise NotWritten(f"position {position} is not written yet; the tail is {tail}", tail=tail)
         batch = self._stored(lsn)
         row = lsn - batch.base_lsn
-        return batch.records(position_of(batch.base_lsn), self.reader.lane.shard, row, row + 1)[0]
+        return batch.record(position_of(batch.base_lsn), self.reader.lane.shard, row)
 
     def _stored(self, lsn: int) -> Batch:
         """The batch that has the record at this LSN, which is there."""

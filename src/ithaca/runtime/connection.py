@@ -177,19 +177,20 @@ class Connection(asyncio.BufferedProtocol):
         correlation = self._last_request = self._last_request % 0xFFFF_FFFE + 2
         future: asyncio.Future[Received] = self._loop.create_future()
         self._waiting[correlation] = future
-        limit = None if timeout is None else self._loop.call_later(max(0.0, timeout), self._late, future, timeout)
+        # The loop's own timer: `asyncio.timeout` costs each request six calls, and three of the system.
+        timer = None if timeout is None else self._loop.call_later(timeout, self._too_late, future, timeout)
         try:
             self.send(message, correlation=correlation, payload=payload)
             received = await future
         finally:
+            if timer is not None:
+                timer.cancel()
             self._waiting.pop(correlation, None)
-            if limit is not None:
-                limit.cancel()
         if isinstance(received.message, Failure):
             raise error_of(received.message)
         return received
 
-    def _late(self, future: "asyncio.Future[Received]", timeout: float) -> None:
+    def _too_late(self, future: "asyncio.Future[Received]", timeout: float) -> None:
         if not future.done():
             future.set_exception(DeadlineExceeded(f"{self.name} did not answer within {timeout} s"))
 

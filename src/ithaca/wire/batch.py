@@ -51,6 +51,8 @@ _SIZE = struct.Struct("<I12xI")
 _GLANCE = struct.Struct("<I8xII28xQ")
 _SAID = struct.Struct("<BBHIIIQQqI")
 _PLACE = struct.Struct("<QI")
+_ROW = struct.Struct("<ii")
+"""Where a value begins and ends."""
 _LANE = struct.Struct("<III")
 
 Offsets = NDArray[np.int32]
@@ -235,6 +237,19 @@ class Batch:
             found = cut(columns.raw, columns.keys_at, columns.key_offsets, low, high)
             keys = [key if has_key else None for key, has_key in zip(found, valid, strict=True)]
         return list(map(Record, positions, values, keys, repeat(stamp), repeat(shard)))
+
+    def record(self, position: int, shard: int, row: int) -> Record:
+        """One record of the batch, whose first record has the given position; of the others nothing is looked at."""
+        assert 0 <= row < self.count
+        if self.flags:
+            return self.records(position, shard, row, row + 1)[0]
+        values_at = self.start + padded(4 * (self.count + 1))
+        values_bytes = self.start + self.raw_bytes - values_at
+        low, high = _ROW.unpack_from(self.data, self.start + 4 * row) if values_bytes >= 0 else (0, -1)
+        if not 0 <= low <= high <= values_bytes:
+            raise Corrupt("the offsets of a batch fall, or point outside")
+        value = bytes(memoryview(self.data)[values_at + low : values_at + high])
+        return Record(position + row, value, None, self.timestamp_us, shard)
 
     def to_arrow(self, positions: NDArray[np.int64], shard: int) -> Any:
         """A `pyarrow.RecordBatch` of all records over the same memory."""

@@ -82,6 +82,12 @@ class PositionedBatch(interface.Batch):
     def records(self) -> list[Record]:
         return self._batch.records(self._base, self.shard, self._low, self._high)
 
+    def record(self, position: int) -> Record:
+        """The record at this position, which is one of those here."""
+        row = position - self._base
+        assert self._low <= row < self._high
+        return self._batch.record(self._base, self.shard, row)
+
     def to_arrow(self) -> Any:
         positions = np.arange(self._base, self._base + self._batch.count, dtype=np.int64)
         return self._batch.to_arrow(positions, self.shard).slice(self._low, self._high - self._low)

@@ -6,6 +6,7 @@ input is a turn; a line on standard output answers it. It ends, with its cluster
 
 import json
 import os
+import random
 import sys
 import threading
 import time
@@ -21,6 +22,8 @@ from ithaca.cluster.temporary import Shape, TemporaryCluster, temporary_cluster
 POOL_BYTES = 16 << 20
 """Values are slices of so much, so that consecutive ones differ."""
 WARM_BYTES = 1 << 20
+POINT_BATCHES = 100
+"""Which single reads choose from."""
 TRIM_S = 0.05
 
 
@@ -83,7 +86,10 @@ class Agent:
         self._trimmer.record_bytes = 0
 
     def turn(self, record_bytes: int, batch: int, window: int, seconds: float, kind: str) -> dict[str, Any]:
-        work = self._reading(batch) if kind == "range" else self._appending(record_bytes, batch, window)
+        if kind == "append":
+            work = self._appending(record_bytes, batch, window)
+        else:
+            work = self._reading(batch) if kind == "range" else self._looking_up(record_bytes, batch)
         work(min(0.2, seconds))  # warm, not counted
         before = {name: cpu_seconds(pid) for name, pid in self._pids.items()}
         durations, elapsed = work(seconds)
@@ -155,6 +161,25 @@ class Agent:
                         if last[0].position == stop - 1:
                             break
             return durations, now - started
+
+        return work
+
+    def _looking_up(self, record_bytes: int, batch: int) -> Callable[[float], tuple[list[float], float]]:
+        """Single records at random positions, one after the other; they were appended in batches of so many."""
+        log, values = self._log, self._values(record_bytes, batch)
+        starts = [log.append_many(values[each % len(values)]).position for each in range(POINT_BATCHES)]
+        chosen = random.Random(POINT_BATCHES)
+
+        def work(seconds: float) -> tuple[list[float], float]:
+            durations: list[float] = []
+            clock = time.perf_counter
+            started = now = clock()
+            while now < started + seconds:
+                position = chosen.choice(starts) + chosen.randrange(batch)
+                now = clock()
+                log.read(position)
+                durations.append(clock() - now)
+            return durations, clock() - started
 
         return work
 

@@ -6,12 +6,12 @@ from typing import Literal
 from ithaca.bench.bare import CeilingSettings
 from ithaca.model.limits import MIB
 
-Kind = Literal["append", "range"]
+Kind = Literal["append", "range", "point"]
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """An operation is one call: of a batch of records, or of the range's records by thousands.
+    """An operation is one call: of a batch of records, of the range's records by thousands, or of one record.
 
     `window` operations are in flight. A batch of one is appended by `submit`, or by `append` where nothing else is in
     flight.
@@ -44,5 +44,6 @@ WORKLOADS = {
         Workload("lone", "append", 4096, 1, 1),
         Workload("large", "append", MIB, 1, 8),
         Workload("range", "range", 4096, 1000, 1),
+        Workload("point", "point", 100, 100, 1),
     )
 }

@@ -46,7 +46,6 @@ from ithaca.runtime.checks import (
 )
 from ithaca.runtime.machine import rng
 from ithaca.wire.batch import Batch, parse
-from ithaca.wire.positioned import PositionedBatch
 
 
 class RaftLog(ClusterConsumers):
@@ -133,7 +132,9 @@ class RaftLog(ClusterConsumers):
                     self._reader_before = address
                     found = answer.message.position
                     batch = parse(answer.payload)
-                    return PositionedBatch(batch, found, SHARD, 0, batch.count).since(position).records()[0]
+                    if not 0 <= position - found < batch.count:
+                        raise ProtocolError(f"a server answered Read({position}) with a batch at {found}")
+                    return batch.record(found, SHARD, position - found)
                 if not isinstance(answer.message, Behind):
                     raise ProtocolError(f"a server answered Read with {type(answer.message).__name__}")
                 self._reader_before = None

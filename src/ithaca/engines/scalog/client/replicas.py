@@ -30,7 +30,10 @@ ASK_ANOTHER = (Unavailable, StorageError, ProtocolError)
 
 
 def find_shard(view: View, shard: int) -> Shard | None:
-    return next((each for each in view.shards if each.shard == shard), None)
+    for each in view.shards:
+        if each.shard == shard:
+            return each
+    return None
 
 
 def find_replica(view: View, lane: LaneId) -> Replica | None:
@@ -57,12 +60,14 @@ class Replicas:
         """Where the replicas of a shard are, the preferred one first."""
         found = find_shard(self._order.view, shard)
         places = [replica.address for replica in found.replicas] if found is not None else []
-        rng().shuffle(places)
+        first: list[Address] = []
         preferred = self._preferred.get(shard)
         if preferred in places:
             places.remove(preferred)
-            places.insert(0, preferred)
-        return places
+            first = [preferred]
+        if len(places) > 1:
+            rng().shuffle(places)
+        return first + places
 
     def _usual(self, shard: int) -> Link | None:
         """The way to the replica that is asked first, if it is open and the replica is one of the shard."""
@@ -115,7 +120,9 @@ class Replicas:
         silent = set(problems)
         clock = asyncio.get_running_loop().time
         while True:
-            places = sorted(self.places(shard), key=lambda address: (address in silent, address == last))
+            places = self.places(shard)
+            if silent or last is not None:
+                places.sort(key=lambda address: (address in silent, address == last))
             for address in places:
                 within_s, began_s = max(min(deadline.left_s, attempt_s), 0.001), clock()
                 try:

@@ -178,7 +178,7 @@ class Reading:
         self._seen.add(message.position, message.position + batch.count, shard)
         if batch.kind != DATA:
             raise EmptyPosition.at(position)
-        return batch.records(message.position, shard, row, row + 1)[0]
+        return batch.record(message.position, shard, row)
 
     async def seek(self, time_us: int, deadline: Deadline) -> int:
         """The first position that was ordered at this time or later; the tail when there is none."""
