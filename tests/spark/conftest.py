@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import ithaca
+from ithaca.spark.session import LOCAL_CHECKPOINTS
 from ithaca.testing import Cluster
 
 RECORDS = 600
@@ -27,10 +28,7 @@ def spark() -> Iterator[SparkSession]:
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.python.filterPushdown.enabled", "true")
-        .config(
-            "spark.sql.streaming.checkpointFileManagerClass",
-            "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager",
-        )
+        .config(map={**LOCAL_CHECKPOINTS})
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("OFF")

@@ -183,6 +183,6 @@ def test_limits_of_a_trigger_and_of_partitions() -> None:
     stream = read_options(given(maxOffsetsPerTrigger="5", maxBytesPerTrigger="6"), "stream")
     assert (stream.trigger_records, stream.trigger_bytes, stream.push_filters) == (5, 6, False)
     table = read_options(given(pushFilters="true", split="shard", maxRecordsPerPartition="1"), "table")
-    assert (table.push_filters, table.split, table.max_records, table.min_partitions) == (True, "shard", 1, 1)
+    assert (table.push_filters, table.split, table.max_records, table.min_partitions) == (True, "shard", 1, None)
     assert (table.trigger_records, table.trigger_bytes) == (None, None)
     assert read_options(given(), "table").target == Target(bootstrap="127.0.0.1:7600", timeout_s=30.0)

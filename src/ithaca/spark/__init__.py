@@ -18,7 +18,8 @@ Read `source` first, then `planning` and `reading`. `batch_reader` is the table,
 positions are final, `sink` appends rows and `exactly_once` does so by prepared appends. `options` are the options,
 `target` is the log as the driver sees it, `filters` what Spark hands down, `admission` how much one trigger takes,
 `mirroring` a query as a named consumer. `rows` turns Arrow batches into the log's, `payloads` has values as columns,
-and `schemas` are kept with the log. `limits` are bounds. Below `apps` and `bench` only this package imports pyspark.
+and `schemas` are kept with the log. `limits` are bounds, `session` has settings of Spark that suit the log, and
+`staying` is for workers that Spark keeps. Below `apps` and `bench` only this package imports pyspark.
 """
 
 from importlib import import_module

@@ -11,7 +11,8 @@ from ithaca.spark.filters import Pushed, push
 from ithaca.spark.options import ReadOptions
 from ithaca.spark.planning import LogPartition, plan, task_records
 from ithaca.spark.reading import read_partition
-from ithaca.spark.target import bounds, driver_log, shards_of
+from ithaca.spark.staying import settle
+from ithaca.spark.target import bounds, driver_cores, driver_log, shards_of
 
 
 class TableReader(DataSourceReader):
@@ -28,8 +29,10 @@ class TableReader(DataSourceReader):
             shards = shards_of(log) if options.split == "shard" else None
             wanted = self._pushed.wanted(options.key_filter)
             extents = extents_of(log)
-            most = task_records(start, stop, options, lambda position: size_of(log, position))
-            return list(plan(start, stop, options, wanted, shards, extents, max_records=most))
+            most = task_records(start, stop, options, lambda position: size_of(log, position), driver_cores())
+            planned = list[InputPartition](plan(start, stop, options, wanted, shards, extents, max_records=most))
+        settle()
+        return planned
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         if isinstance(partition, LogPartition):

@@ -6,6 +6,8 @@ SPARK_PARTITION_BYTES = 32 * MIB
 """About what one Spark task reads, unless an option says otherwise: worth its start, and little enough that all cores
 have one.
 """
+SPARK_TASK_BYTES = 4 * MIB
+"""A task that has less is not made for a core that would be idle: starting it takes as long as reading so much."""
 SPARK_PARTITION_RECORDS = 1 << 20
 """Records of one Spark task, however small they are."""
 SPARK_BATCH_BYTES = MIB

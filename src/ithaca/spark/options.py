@@ -81,7 +81,7 @@ class ReadOptions:
     start: Edge
     stop: Edge = "latest"
     is_as_of: bool = False
-    min_partitions: int = 1
+    min_partitions: int | None = None
     max_records: int = SPARK_PARTITION_RECORDS
     max_bytes: int | None = SPARK_PARTITION_BYTES
     """Of keys and values, about; None where records alone are counted."""
@@ -281,7 +281,7 @@ def read_options(options: Options, where: Literal["table", "stream"]) -> ReadOpt
         start=start,
         stop=stop,
         is_as_of=is_as_of,
-        min_partitions=options.count("minPartitions") or 1,
+        min_partitions=options.count("minPartitions"),
         max_records=max_records or SPARK_PARTITION_RECORDS,
         max_bytes=options.count("maxBytesPerPartition") or (None if max_records else SPARK_PARTITION_BYTES),
         split="shard" if options.choice("split", ("position", "shard")) == "shard" else "position",

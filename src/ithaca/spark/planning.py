@@ -4,6 +4,11 @@ Because a position says where a record is in the total order, a range can be cut
 partition k is globally before partition k+1. Where positions are dense, they alone say where to cut; elsewhere the
 engine says how many records there are (`EngineLog.extents`), so that a partition of empty positions is none. How large
 records are is asked of a few of them, and what was written never changes: so that is the same each time, too.
+
+Unless the query says how many partitions it wants, every core of the driver's machine gets as many of them, where that
+is worth a task. So another machine may cut the same range elsewhere. No promise rests on it: whatever the cuts are, all
+partitions in turn are the range in its order, a batch is repeated as a whole, by tasks of one plan, and what the sink
+publishes of it is known by the number of the batch.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +19,7 @@ from pyspark.sql.datasource import InputPartition
 from ithaca.engines.tasks import Extents
 from ithaca.model.limits import RECORD_BYTES_MAX
 from ithaca.model.records import KeyFilter
-from ithaca.spark.limits import SPARK_SIZE_SAMPLES
+from ithaca.spark.limits import SPARK_SIZE_SAMPLES, SPARK_TASK_BYTES
 from ithaca.spark.options import ReadOptions, Target
 
 _SAMPLED_POSITIONS = 256
@@ -74,8 +79,9 @@ def cut_counted(
     return [(extent.start, extent.stop) for extent in found if extent.records]
 
 
-def task_records(start: int, stop: int, options: ReadOptions, size: Callable[[int], int]) -> int:
-    """At most so many records of the range for one task: those that have about `maxBytesPerPartition`.
+def task_records(start: int, stop: int, options: ReadOptions, size: Callable[[int], int], cores: int = 1) -> int:
+    """At most so many records of the range for one task: those that have about `maxBytesPerPartition`, or fewer, so
+    that all cores have as many tasks.
 
     `size` tells how large the record at a position, or the next one, is; a few are looked at, spread over the range.
     """
@@ -84,7 +90,25 @@ def task_records(start: int, stop: int, options: ReadOptions, size: Callable[[in
     samples = min(SPARK_SIZE_SAMPLES, 1 + (stop - start) // _SAMPLED_POSITIONS)
     sizes = [size(start + (stop - start) * sample // samples) for sample in range(samples)]
     total = sum(sizes)
-    return max(1, min(options.max_records, options.max_bytes * samples // total)) if total else options.max_records
+    if not total:
+        return options.max_records
+    most = max(1, min(options.max_records, options.max_bytes * samples // total))
+    if options.min_partitions is not None or options.split == "shard":
+        return most
+    return evened(stop - start, most, (stop - start) * total // samples, cores)
+
+
+def evened(records: int, most: int, byte_count: int, cores: int) -> int:
+    """At most so many records for a task, and no more than `most`, for as many tasks on each core.
+
+    >>> MIB = 1 << 20
+    >>> evened(80, 32, 80 * MIB, 2), evened(20, 32, 20 * MIB, 4), evened(20, 32, 20 * MIB, 16), evened(1, 32, MIB, 16)
+    (20, 5, 4, 1)
+    """
+    needed = -(-records // most)
+    wanted = -(-needed // cores) * cores
+    parts = max(needed, min(wanted, byte_count // SPARK_TASK_BYTES))
+    return -(-records // parts)
 
 
 def plan(
@@ -112,11 +136,12 @@ def plan(
             )
         return [LogPartition(options.target, low, high, wanted, options.fail_on_data_loss) for low, high in ranges]
 
+    min_parts = options.min_partitions or 1
     if shards is None:
-        return parts(wanted, options.min_partitions)
+        return parts(wanted, min_parts)
     chosen = [shard for shard in shards if wanted.shards is None or shard in wanted.shards]
     found: list[LogPartition] = []
     for shard in chosen:
         of_one = Wanted(wanted.key_filter, frozenset({shard}), wanted.since_us, wanted.until_us)
-        found += parts(of_one, -(-options.min_partitions // len(chosen)))
+        found += parts(of_one, -(-min_parts // len(chosen)))
     return found

@@ -8,6 +8,7 @@ from ithaca.engines.tasks import Scan
 from ithaca.model.errors import Lost, Trimmed
 from ithaca.spark.limits import SPARK_BATCH_BYTES, SPARK_CHUNK_BYTES
 from ithaca.spark.planning import LogPartition, Wanted
+from ithaca.spark.staying import settle
 from ithaca.wire.joined import joined
 from ithaca.wire.positioned import PositionedBatch, PositionedRows, ScatteredBatch
 
@@ -30,6 +31,7 @@ def read_partition(partition: LogPartition) -> Iterator[Any]:
             else:
                 left = [(max(position, error.stop), stop), (position, min(error.start, stop))]
             ranges += [(low, high) for low, high in left if low < high]
+    settle()
 
 
 def _chunks(partition: LogPartition, start: int, stop: int) -> Iterator[list[PositionedRows]]:

@@ -15,6 +15,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from ithaca.engines.tasks import BatchAppends
 from ithaca.spark.options import WriteOptions
 from ithaca.spark.rows import log_batches
+from ithaca.spark.staying import settle
 
 NO_BATCH: Final = -1
 """The number of the batch where a table is written, and not a stream."""
@@ -73,10 +74,13 @@ class TableWriter(DataSourceArrowWriter):
         self._delivery = delivery
 
     def write(self, iterator: Iterator[Any]) -> Written:
-        return self._delivery.write(iterator)
+        written = self._delivery.write(iterator)
+        settle()
+        return written
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         self._delivery.commit(_present(messages), NO_BATCH)
+        settle()
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         self._delivery.abort(_present(messages), NO_BATCH)
@@ -89,10 +93,13 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self._delivery = delivery
 
     def write(self, iterator: Iterator[Any]) -> Written:
-        return self._delivery.write(iterator)
+        written = self._delivery.write(iterator)
+        settle()
+        return written
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         self._delivery.commit(_present(messages), batchId)
+        settle()
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         self._delivery.abort(_present(messages), batchId)

@@ -18,6 +18,7 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, St
 
 from ithaca.model.errors import InvalidInput
 from ithaca.spark.options import Options, read_options, write_options
+from ithaca.spark.staying import settle
 
 if TYPE_CHECKING:
     from ithaca.spark.sink import Delivery
@@ -80,7 +81,11 @@ class IthacaDataSource(DataSource):
 
         check_columns(schema)
         options = write_options(Options(self.options), is_stream=is_stream)
-        return AtLeastOnce(options) if options.delivery == "atLeastOnce" else ExactlyOnce(options, is_stream=is_stream)
+        if options.delivery == "atLeastOnce":
+            return AtLeastOnce(options)
+        delivery = ExactlyOnce(options, is_stream=is_stream)
+        settle()
+        return delivery
 
 
 def _check_schema(schema: StructType) -> None:

@@ -24,7 +24,7 @@ from ithaca.spark.mirroring import ConsumerMirror
 from ithaca.spark.options import ReadOptions
 from ithaca.spark.planning import LogPartition, Wanted, plan, task_records
 from ithaca.spark.reading import read_partition
-from ithaca.spark.target import check_start, open_log, position_of, shards_of
+from ithaca.spark.target import check_start, driver_cores, open_log, position_of, shards_of
 
 Offset = dict[str, int]
 
@@ -124,7 +124,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         check_start(log, low, options.fail_on_data_loss)
         shards = shards_of(log) if options.split == "shard" else None
         extents = extents_of(log)
-        most = task_records(low, high, options, lambda position: size_of(log, position))
+        most = task_records(low, high, options, lambda position: size_of(log, position), driver_cores())
         return list(plan(low, high, options, Wanted(options.key_filter), shards, extents, max_records=most))
 
     def read(self, partition: InputPartition) -> Iterator[Any]:

@@ -1,5 +1,6 @@
 """The log as the driver sees it: one handle, its ends, and the positions that options stand for."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -23,6 +24,11 @@ def open_log(target: Target) -> Log:
 def driver_log(target: Target) -> Iterator[Log]:
     with open_log(target) as log:
         yield log
+
+
+def driver_cores() -> int:
+    """Cores that this process may use: Spark does not tell a data source how many its executors have."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def shards_of(log: Log) -> tuple[int, ...]:

@@ -1,3 +1,3 @@
 """Spark: `scan` reads the log against `baseline`, what Spark can do at all, and `kafka`, its own Kafka source with a
-broker.
+broker; `copying` are streaming copies.
 """

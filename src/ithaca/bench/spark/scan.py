@@ -3,8 +3,9 @@
 All queries count the records, add up the lengths of their values and look at every position, so nothing is left
 out. The log is scanned as it is by default, which on one machine means from the files of its replicas, and once more
 as from another machine. The copy is a streaming query from the log into the same log, in bounded micro-batches:
-exactly once, or at least once where the engine has no prepared appends, as the report's settings say. Where it is asked
-for, Spark's own Kafka source takes part in the turns: the same query over the same records in a topic.
+exactly once, or at least once where the engine has no prepared appends, as the report's settings say. The first one is
+reported apart, since it starts workers that stay. Where it is asked for, Spark's own Kafka source takes part in the
+turns: the same query over the same records in a topic, and a copy of as many from topic to topic.
 """
 
 import asyncio
@@ -26,6 +27,7 @@ from ithaca.bench.cluster.target import Measured, measured_cluster
 from ithaca.bench.measure import Latency, Progress, Sample, interleave, ratios, summarize
 from ithaca.bench.place import surroundings, workspace
 from ithaca.bench.spark.baseline import NAME, MemorySource
+from ithaca.bench.spark.copying import LogCopies
 from ithaca.bench.spark.kafka import WARM_UPS, KafkaTopic, batch_bytes_of, kafka_topic, versions
 from ithaca.client.bootstrap import parse_bootstrap
 from ithaca.cluster.temporary import Shape
@@ -36,15 +38,16 @@ from ithaca.model.errors import ProtocolError
 from ithaca.model.limits import MIB
 from ithaca.spark.limits import SPARK_PARTITION_BYTES
 from ithaca.spark.options import Delivery
+from ithaca.spark.session import LOCAL_CHECKPOINTS, SESSION_SETTINGS
 
 SCAN: Final = "scan of the log"
 REMOTE: Final = "scan through sockets"
 MEMORY: Final = "Spark, from memory"
 KAFKA: Final = "Spark's Kafka source"
+FIRST_COPY: Final = "streaming copy, the first of a session"
 COPY: Final = "streaming copy"
+KAFKA_COPY: Final = "Spark's copy, Kafka to Kafka"
 FILL_WINDOW: Final = 8
-COPY_BATCHES: Final = 4
-"""Micro-batches of the copy."""
 _TIMEOUT_S: Final = 30.0
 _SUMS: Final = ("count(*)", "sum(length(value))")
 
@@ -78,6 +81,7 @@ def run_spark(parent: Path, settings: SparkSettings, progress: Progress) -> dict
             SCAN: _scan(spark, cluster, settings, filled),
             REMOTE: _scan(spark, cluster, settings, filled, localReads="false"),
         }
+        topic: KafkaTopic | None = None
         if settings.kafka:
             topic = stack.enter_context(_topic(spark, cluster, settings, directory, start, stop, progress))
             contenders[KAFKA] = _kafka(spark, topic, settings, filled.records)
@@ -86,11 +90,20 @@ def run_spark(parent: Path, settings: SparkSettings, progress: Progress) -> dict
                 progress(f"once, not counted: {name}")
                 contender()
         samples = interleave(contenders, settings.rounds, progress)
+        progress(FIRST_COPY)
+        copies = LogCopies(spark, cluster, directory, filled.copied_from, settings.record_bytes, delivery)
+        first = copies()
+        copying: dict[str, Callable[[], Sample]] = {COPY: copies}
+        if topic is not None:
+            copying[KAFKA_COPY] = topic.copies(spark, directory, filled.copied, settings.record_bytes)
+            for _ in range(WARM_UPS):
+                progress(f"once, not counted: {KAFKA_COPY}")
+                copying[KAFKA_COPY]()
+        samples |= interleave(copying, settings.rounds, progress)
         figures = {name: summarize(of_one) for name, of_one in samples.items()}
         for name in (SCAN, REMOTE):
             figures[name]["ratios"] = {"to": MEMORY, **ratios(samples[name], samples[MEMORY], with_latency=False)}
-        progress(COPY)
-        figures[COPY] = summarize([_copy(spark, cluster, settings, directory / "checkpoint", filled, delivery)])
+        figures[FIRST_COPY] = summarize([first])
     main = {key: value for key, value in figures[SCAN].items() if key not in ("rounds", "ratios")}
     report = {"bench": "spark", **main, "contenders": figures, "settings": setting}
     return report | (compared_with_kafka(samples, settings.cores) if settings.kafka else {})
@@ -99,6 +112,8 @@ def run_spark(parent: Path, settings: SparkSettings, progress: Progress) -> dict
 def compared_with_kafka(samples: Mapping[str, Sequence[Sample]], partitions: int) -> dict[str, Any]:
     """What the report says besides: the ratio within the rounds, and of which versions."""
     shares = {name: {KAFKA: ratios(samples[name], samples[KAFKA], with_latency=False)} for name in (SCAN, REMOTE)}
+    if KAFKA_COPY in samples:
+        shares[COPY] = {KAFKA_COPY: ratios(samples[COPY], samples[KAFKA_COPY], with_latency=False)}
     return {"compared": shares, "kafka": versions(partitions)}
 
 
@@ -137,6 +152,8 @@ def _session(cores: int, directory: Path) -> Iterator[SparkSession]:
         "spark.ui.showConsoleProgress": "false",
         "spark.local.dir": str(directory),
         "spark.sql.warehouse.dir": str(directory / "warehouse"),
+        **SESSION_SETTINGS,
+        **LOCAL_CHECKPOINTS,
     }
     for name, value in settings.items():
         builder = builder.config(name, value)
@@ -199,27 +216,3 @@ def copy_delivery(cluster: Measured) -> Delivery:
     """What the copy can promise on this cluster, by its engine."""
     engine = asyncio.run(engine_at(parse_bootstrap(cluster.bootstrap), _TIMEOUT_S, cluster.tls))
     return "exactlyOnce" if Feature.PREPARED in engine.features else "atLeastOnce"
-
-
-def _copy(
-    spark: SparkSession,
-    cluster: Measured,
-    settings: SparkSettings,
-    checkpoint: Path,
-    filled: _Filled,
-    delivery: Delivery,
-) -> Sample:
-    """Of the newest records; latencies are those of whole micro-batches."""
-    records = filled.copied
-    stream = spark.readStream.format("ithaca").option("bootstrap", cluster.bootstrap)
-    rows = stream.options(
-        startingOffsets=filled.copied_from, maxOffsetsPerTrigger=max(1, records // COPY_BATCHES)
-    ).load()
-    writing = rows.select("value").writeStream.format("ithaca").option("bootstrap", cluster.bootstrap)
-    began = time.perf_counter()
-    writing = writing.option("delivery", delivery).option("checkpointLocation", str(checkpoint))
-    query = writing.trigger(availableNow=True).start()
-    query.awaitTermination()
-    seconds = time.perf_counter() - began
-    batches = [each.durationMs["triggerExecution"] / 1000 for each in query.recentProgress if each.numInputRows]
-    return Sample(records, records * settings.record_bytes, seconds, Latency.of(batches or [seconds]))

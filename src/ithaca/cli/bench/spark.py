@@ -50,17 +50,17 @@ def spark(
         bool,
         typer.Option(
             "--kafka",
-            help="Have Spark's own Kafka source read the same records in the same turns, from a broker of one process "
-            "that is started for it. The first time, some 100 MB are downloaded from Maven Central.",
+            help="Have Spark's own Kafka source read and copy the same records in the same turns, with a broker of one "
+            "process that is started for it. The first time, some 100 MB are downloaded from Maven Central.",
         ),
     ] = False,
     fresh: FreshCluster,
     as_json: JsonOption = False,
 ) -> None:
-    """A scan of the log by Spark, in turns with Spark reading the same bytes from memory; then a streaming copy.
+    """A scan of the log by Spark, in turns with Spark reading the same bytes from memory; then streaming copies.
 
     Needs the extra `spark` and Java 17 or newer. Latencies are those of whole
-    queries, and of micro-batches. The copy is exactly once, or at least once
+    queries, and of micro-batches. Copies are exactly once, or at least once
     with an engine that has no prepared appends (--engine raft, corfu).
     """
     cluster = fresh.unless(bootstrap)
