@@ -166,7 +166,8 @@ def test_rows_are_read_in_order_however_they_lie() -> None:
     for each in (store, UnitStore(disk, "unit", segment_bytes=4096)):
         each.state.trims.apply(11, 13, 0)
         for bytes_max in (1, 500, 1 << 20):
-            at, found = 0, {}
+            at = 0
+            found: dict[int, Entry] = {}
             while at < 60:
                 some, following = each.read_some(at, 60, 1, bytes_max)
                 assert following > at
