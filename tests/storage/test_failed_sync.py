@@ -124,6 +124,7 @@ class FailingSecond:
         self.read, self.write, self.size = file.read, file.write, file.size
         self.truncate, self.allocate = file.truncate, file.allocate
         self.write_durably, self.mapped = file.write_durably, file.mapped
+        self.is_resident = file.is_resident
         self._disk = disk
         self._file = file
         self._syncs = 0
