@@ -9,17 +9,20 @@ import sys
 from typing import Final
 
 _DAEMON: Final = "pyspark.daemon"
-_settled = False
+_settled = 0
+"""Modules there were when objects were left out last."""
 
 
 def settle() -> None:
-    """At the end of a step: what is there after the first one stays, and is not looked at any more.
+    """At the end of a step: if it brought modules along, what is there now stays, and is not looked at any more.
 
-    Objects of that step alone are freed as their last reference goes; cycles among them are kept, once in a process.
+    Objects of that step alone are freed as their last reference goes; cycles among them are kept. Since a worker stops
+    importing, that ends.
     """
     global _settled
-    if not _settled and is_kept():
-        _settled = True
+    modules = len(sys.modules)
+    if modules > _settled and is_kept():
+        _settled = modules
         gc.freeze()
 
 
