@@ -7,7 +7,9 @@ import pytest
 from tests.client.fake_cluster import FakeCluster
 
 from ithaca.engines.scalog.client.admin.status import judged
-from ithaca.model.errors import ForkedHandle, LogClosed, NotWritten
+from ithaca.engines.scalog.messages.order import GetView
+from ithaca.model.errors import ForkedHandle, InvalidInput, LogClosed, NotWritten
+from ithaca.users.names import ANONYMOUS
 
 
 async def test_a_record_reads_back() -> None:
@@ -88,6 +90,35 @@ async def test_a_handle_that_was_closed_says_so_to_whoever_waits() -> None:
         for each in waiting:
             with pytest.raises(LogClosed):
                 await asyncio.wait_for(each, 10)
+
+
+async def test_a_handle_that_was_closed_asks_the_leader_for_nothing() -> None:
+    async with FakeCluster() as cluster:
+        log = await cluster.connect()
+        await log.close()
+        asked = len(cluster.orderers[0].asked)
+        with pytest.raises(LogClosed):
+            await log.ask_leader(GetView(), 10)
+        assert len(cluster.orderers[0].asked) == asked
+
+
+async def test_closing_does_not_wait_for_orderers_that_are_gone() -> None:
+    """What would be told to them is for tidiness alone: they forget sessions without a name by themselves."""
+    async with FakeCluster() as cluster:
+        log = await cluster.connect(timeout=600)
+        await log.append(b"opens a session")
+        await cluster.orderers[0].stop()
+        async with asyncio.timeout(60):
+            await log.close()
+
+
+async def test_a_session_has_a_name_that_users_may_give() -> None:
+    async with FakeCluster() as cluster:
+        log = await cluster.connect()
+        for name in ("", f"{ANONYMOUS}x"):
+            with pytest.raises(InvalidInput):
+                await log.session(name)
+        assert not cluster.state.sessions.by_id
 
 
 async def test_nothing_is_left_running_after_close() -> None:

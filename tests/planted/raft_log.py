@@ -1,6 +1,7 @@
 """Planted bugs of the engine `raft`: one for each rule that it lives by, and more."""
 
 from tests.planted.bug import Bug
+from tests.planted.raft import changes_leaders
 
 RAFT_LOG = (
     Bug(
@@ -61,11 +62,9 @@ RAFT_LOG = (
         "log-conflict-kept",
         "the bytes of ranges that another leader replaced stay in the lane",
         "ithaca.engines.raft.storage.shared_log",
-        (
-            "        written = self._discard_behind(self._ahead[1] if self._ahead[0] == sequence else end)\n"
-            "        assert self.lane.length == written, (self.lane.length, written)\n"
-        ),
-        "        written = self.lane.length\n",
+        "        if self.lane.length <= length:\n            return length\n",
+        "        if self._is_open:\n            return max(length, self.lane.length)\n",
+        needs=changes_leaders,
         engine="raft",
     ),
     Bug(
@@ -82,6 +81,7 @@ RAFT_LOG = (
         "ithaca.engines.raft.server.leading",
         ("        length = self._machine.state.length\n        acks"),
         ("        length = self._store.lane.length\n        acks"),
+        needs=changes_leaders,
         engine="raft",
     ),
     Bug(

@@ -28,6 +28,13 @@ def test_small_records_far_away_do_not_speak_for_large_ones_here() -> None:
     assert 50 <= stop - 1 <= 200
 
 
+def test_of_few_records_each_counts_for_itself() -> None:
+    sizes = {1: 10, 2: 1000, 3: 10, 4: 10}
+    assert admitted(1, 5, records=None, byte_count=500, size=sizes.__getitem__) == 2
+    assert admitted(1, 5, records=None, byte_count=1015, size=sizes.__getitem__) == 3
+    assert admitted(1, 5, records=None, byte_count=1030, size=sizes.__getitem__) == 5
+
+
 def test_the_smaller_limit_counts() -> None:
     assert admitted(1, 1000, records=5, byte_count=1000, size=lambda position: 1) == 6
     assert admitted(1, 1000, records=500, byte_count=10, size=lambda position: 1) == 11
