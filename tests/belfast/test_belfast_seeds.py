@@ -43,6 +43,12 @@ def test_a_leader_whose_state_is_full_of_windows_does_without_slots() -> None:
     assert result.violation is None, f"{result.violation}\n{result.report}"
 
 
+def test_a_publication_behind_one_of_nothing_is_told_what_became_of_itself() -> None:
+    """Both had the same position, and whoever published records was told that these were none."""
+    result = run_seed(21, "belfast")
+    assert result.violation is None, f"{result.violation}\n{result.report}"
+
+
 def calm() -> Configuration:
     """Nothing is broken, and somebody speculates."""
     drawn = configuration_of(1, "belfast")

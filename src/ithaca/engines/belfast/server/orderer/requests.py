@@ -6,6 +6,7 @@ from ithaca.engines.belfast.messages import DiskIs, FollowSlots, GetOwner, LaneC
 from ithaca.engines.belfast.server.orderer.joins import SlotJoinRequests
 from ithaca.engines.belfast.server.orderer.leading import CHANGES, SlotLeaderService
 from ithaca.engines.belfast.server.orderer.machine import BelfastMachine
+from ithaca.engines.belfast.server.orderer.publishing import WaitingRequests
 from ithaca.engines.belfast.server.orderer.streams import SlotStreams
 from ithaca.engines.belfast.speculation.outcomes import PublicationReserved
 from ithaca.engines.scalog.messages.losing import DeclareLoss
@@ -43,8 +44,7 @@ class SlotRequests(Requests):
     ) -> None:
         self._slots_machine = machine
         self._slot_streams = streams
-        self._publishing: dict[int, list[tuple[Connection, Received]]] = {}
-        """Who waits for the publication at this position."""
+        self._publishing = WaitingRequests()
         super().__init__(machine, host, streams, status, metrics, aggregators, time_us)
         joins = self._slot_joins
         self._handlers |= {DiskIs: joins.disk, LaneReportIs: joins.lane_report}
@@ -62,16 +62,14 @@ class SlotRequests(Requests):
 
     def leads(self, leading: LeaderService | None) -> None:
         super().leads(leading)
-        waiting, self._publishing = self._publishing, {}
-        for asked in waiting.values():
-            for connection, request in asked:
-                self._answers.failed(connection, request, Unavailable("another server leads: ask it"))
+        for connection, request in self._publishing.take_all():
+            self._answers.failed(connection, request, Unavailable("another server leads: ask it"))
 
     def took(self, outcomes: list[Outcome]) -> None:
         """An entry was applied: publications that waited may be ordered with it."""
         for outcome in outcomes:
             if isinstance(outcome, PartsPublished):
-                for connection, request in self._publishing.pop(outcome.published.position, ()):
+                for connection, request in self._publishing.take(outcome.published):
                     self._answers.applied(connection, request, [outcome])
 
     def _declare_loss(self, connection: Connection, request: Received, message: DeclareLoss) -> None:
@@ -107,7 +105,7 @@ class SlotRequests(Requests):
             published = any(isinstance(outcome, PartsPublished) for outcome in outcomes)
             reserved = [outcome for outcome in outcomes if isinstance(outcome, PublicationReserved)]
             if reserved and not published:
-                self._publishing.setdefault(reserved[0].base, []).append((connection, request))
+                self._publishing.add(entry, reserved[0], (connection, request))
             else:
                 self._answers.applied(connection, request, outcomes)
 
