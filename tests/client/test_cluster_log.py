@@ -2,13 +2,19 @@
 
 import asyncio
 import os
+from typing import Any
 
 import pytest
 from tests.client.fake_cluster import FakeCluster
 
+from ithaca.engines.scalog.client.admin.names import _idle_s
 from ithaca.engines.scalog.client.admin.status import judged
+from ithaca.engines.scalog.client.links import Link
+from ithaca.engines.scalog.messages.appending import GetNextSeq
 from ithaca.engines.scalog.messages.order import GetView
 from ithaca.model.errors import ForkedHandle, InvalidInput, LogClosed, NotWritten
+from ithaca.model.limits import ATTEMPT_TIMEOUT_S
+from ithaca.protocol.codec import Message, Received
 from ithaca.users.names import ANONYMOUS
 
 
@@ -119,6 +125,37 @@ async def test_a_session_has_a_name_that_users_may_give() -> None:
             with pytest.raises(InvalidInput):
                 await log.session(name)
         assert not cluster.state.sessions.by_id
+
+
+async def test_a_home_that_is_asked_what_continues_a_session_is_not_waited_for_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given: list[float] = []
+    request = Link.request
+
+    async def asked(link: Link, message: Message, timeout_s: float = 600, *more: Any) -> Received:
+        if isinstance(message, GetNextSeq):
+            given.append(timeout_s)
+        return await request(link, message, timeout_s, *more)
+
+    monkeypatch.setattr(Link, "request", asked)
+    async with FakeCluster() as cluster:
+        await (await cluster.connect(timeout=600)).session("importer")
+    assert given == [ATTEMPT_TIMEOUT_S], "then another replica is asked"
+
+
+async def test_a_beat_is_a_beat() -> None:
+    wrong: Any = "beat"
+    async with FakeCluster() as cluster:
+        log = await cluster.connect()
+        with pytest.raises(InvalidInput, match="a GroupBeat"):
+            await log.beat_group(wrong)
+
+
+def test_how_long_a_session_was_idle_goes_by_the_time_of_the_order() -> None:
+    assert _idle_s(3_000_000, 5_500_000) == 2.5
+    assert _idle_s(5_500_000, 3_000_000) == 0
+    assert _idle_s(0, 5_500_000) is None, "nobody knows"
 
 
 async def test_nothing_is_left_running_after_close() -> None:

@@ -109,3 +109,15 @@ def test_a_part_that_stays_after_all_hands_out_what_it_left_out() -> None:
     assert parts.commits() == (CommitPosition("g", 0, 5, 3),)
     parts.stay([0])
     assert (parts.start, parts.selected([record(3, None)])) == (3, [record(3, None)])
+
+
+def test_what_was_cleared_is_neither_held_nor_committed() -> None:
+    parts = HeldParts("g", 2)
+    parts.opened([PartStands("g", 0, 5, 1), PartStands("g", 1, 6, 1)])
+    parts.frontier = 11
+    parts.drop([0])
+    assert len(parts.numbers) == 1
+    assert len(parts.commits()) == 2
+    parts.clear()
+    assert not parts.numbers
+    assert not parts.commits()

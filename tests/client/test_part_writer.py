@@ -100,3 +100,15 @@ async def test_a_part_that_took_long_is_renewed_when_it_is_finished(monkeypatch:
     await slow.finish()
     await slow.finish()
     assert renewed == [(((LANE, bytes(16)),), 60)], "once, under its name"
+
+
+async def test_a_part_is_kept_from_expiring_while_more_may_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    finished, closed, failed = (write_to(each, monkeypatch) for each in (Replica(), Replica(), Full()))
+    assert [each.is_under_way for each in (finished, closed, failed)] == [True, True, True]
+    await finished.append_many([b"x"])
+    await finished.finish()
+    await closed.close()
+    await failed.append_many([b"x"])
+    with pytest.raises(StorageFull):
+        await failed.finish()
+    assert [each.is_under_way for each in (finished, closed, failed)] == [False, False, False]

@@ -56,6 +56,14 @@ def test_a_record_goes_to_the_shard_that_is_named(log: ClusterLog) -> None:
     assert [log.read(receipt.position).value for receipt in receipts] == [b"1", b"0"]
 
 
+def test_an_empty_part_goes_with_what_is_published_once(log: ClusterLog) -> None:
+    empty, part = log.open_part(shard=0).finish(), log.prepare([b"x"], shard=1)
+    published = log.publish_once([empty, part])
+    assert values(log, published.position) == [b"x"]
+    with pytest.raises(PartGone):
+        log.publish(1, [empty], writer="w")
+
+
 def test_a_finished_part_outlives_every_server(cluster: Cluster, log: ClusterLog) -> None:
     parts = [log.prepare([b"%d-%d" % (shard, n) for n in range(3)], shard=shard) for shard in (1, 0)]
     for name in cluster.names:
