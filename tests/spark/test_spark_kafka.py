@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from ithaca.bench.jars import resolve
 from ithaca.bench.measure import Latency, Sample, summarize
 from ithaca.bench.spark.kafka import BROKER_PACKAGE
-from ithaca.bench.spark.scan import COPY, KAFKA, KAFKA_COPY, REMOTE, SCAN, compared_with_kafka
+from ithaca.bench.spark.scan import KAFKA, REMOTE, SCAN, compared_with_kafka
 from ithaca.cli.bench.report import print_rates
 from ithaca.model.errors import Unavailable
 from tests.cli.command import COMMAND, environment
@@ -37,13 +37,11 @@ def sample(seconds: float) -> Sample:
 def test_the_ratio_is_formed_within_the_rounds_and_printed_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     samples = {SCAN: [sample(1.0), sample(1.0), sample(2.0)], KAFKA: [sample(2.0), sample(3.0), sample(1.0)]}
     samples[REMOTE] = [sample(4.0), sample(3.0), sample(1.0)]
-    samples |= {COPY: [sample(1.0)] * 3, KAFKA_COPY: [sample(2.0), sample(2.5), sample(4.0)]}
     settings = {"file_system": "tmpfs", "cores": 2, "python": "3", "batch": 64, "record_bytes": 4096}
     figures = {name: summarize(of_one) for name, of_one in samples.items()}
     report = {"bench": "spark", "contenders": figures, "settings": settings} | compared_with_kafka(samples, 2)
     print_rates(report, as_json=False)
     assert f"{SCAN} / {KAFKA}: rate 2.00 (2.00 3.00 0.50)\n" in capsys.readouterr().out
-    assert report["compared"][COPY][KAFKA_COPY]["rate"] == 2.5
     assert report["kafka"]["spark"] == pyspark.__version__
 
 
@@ -77,7 +75,6 @@ def test_kafka_holds_the_same_records_and_leaves_nothing_behind(tmp_path: Path) 
     assert report["contenders"][KAFKA]["records_per_s"] > 0
     ratio = report["contenders"][SCAN]["bytes_per_s"] / report["contenders"][KAFKA]["bytes_per_s"]
     assert report["compared"][SCAN][KAFKA]["rate"] == pytest.approx(ratio, abs=1e-3)
-    assert report["contenders"][KAFKA_COPY]["records_per_s"] > 0
     assert report["kafka"]["partitions"] == 2
     assert left_behind(tmp_path / "b") == []
     assert list(tmp_path.iterdir()) == []

@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from ithaca.spark import register
 from ithaca.spark.session import LOCAL_CHECKPOINTS, SESSION_SETTINGS
+from ithaca.spark.source import IthacaDataSource
 from ithaca.spark.staying import is_kept, settle
 
 
@@ -38,7 +38,9 @@ class FrozenReader(DataSourceReader):
 def test_after_a_task_its_worker_leaves_modules_out_of_collections(spark: SparkSession, bootstrap: str) -> None:
     session = spark.newSession()
     session.dataSource.register(FrozenSource)
-    register(session)  # as the other one is: sources that Spark finds by itself have workers of their own
+    session.dataSource.register(
+        IthacaDataSource
+    )  # as the other one is: sources that Spark finds by itself have workers of their own
     session.read.format("ithaca").option("bootstrap", bootstrap).option("minPartitions", 4).load().count()
     counts = session.read.format("frozen").load().collect()
     assert max(row[0] for row in counts) > 10_000

@@ -5,7 +5,7 @@ out. The log is scanned as it is by default, which on one machine means from the
 as from another machine. The copy is a streaming query from the log into the same log, in bounded micro-batches:
 exactly once, or at least once where the engine has no prepared appends, as the report's settings say. The first one is
 reported apart, since it starts workers that stay. Where it is asked for, Spark's own Kafka source takes part in the
-turns: the same query over the same records in a topic, and a copy of as many from topic to topic.
+turns: the same query over the same records in a topic.
 """
 
 import asyncio
@@ -46,7 +46,6 @@ MEMORY: Final = "Spark, from memory"
 KAFKA: Final = "Spark's Kafka source"
 FIRST_COPY: Final = "streaming copy, the first of a session"
 COPY: Final = "streaming copy"
-KAFKA_COPY: Final = "Spark's copy, Kafka to Kafka"
 FILL_WINDOW: Final = 8
 _TIMEOUT_S: Final = 30.0
 _SUMS: Final = ("count(*)", "sum(length(value))")
@@ -81,7 +80,6 @@ def run_spark(parent: Path, settings: SparkSettings, progress: Progress) -> dict
             SCAN: _scan(spark, cluster, settings, filled),
             REMOTE: _scan(spark, cluster, settings, filled, localReads="false"),
         }
-        topic: KafkaTopic | None = None
         if settings.kafka:
             topic = stack.enter_context(_topic(spark, cluster, settings, directory, start, stop, progress))
             contenders[KAFKA] = _kafka(spark, topic, settings, filled.records)
@@ -93,13 +91,7 @@ def run_spark(parent: Path, settings: SparkSettings, progress: Progress) -> dict
         progress(FIRST_COPY)
         copies = LogCopies(spark, cluster, directory, filled.copied_from, settings.record_bytes, delivery)
         first = copies()
-        copying: dict[str, Callable[[], Sample]] = {COPY: copies}
-        if topic is not None:
-            copying[KAFKA_COPY] = topic.copies(spark, directory, filled.copied, settings.record_bytes)
-            for _ in range(WARM_UPS):
-                progress(f"once, not counted: {KAFKA_COPY}")
-                copying[KAFKA_COPY]()
-        samples |= interleave(copying, settings.rounds, progress)
+        samples |= interleave({COPY: copies}, settings.rounds, progress)
         figures = {name: summarize(of_one) for name, of_one in samples.items()}
         for name in (SCAN, REMOTE):
             figures[name]["ratios"] = {"to": MEMORY, **ratios(samples[name], samples[MEMORY], with_latency=False)}
@@ -112,8 +104,6 @@ def run_spark(parent: Path, settings: SparkSettings, progress: Progress) -> dict
 def compared_with_kafka(samples: Mapping[str, Sequence[Sample]], partitions: int) -> dict[str, Any]:
     """What the report says besides: the ratio within the rounds, and of which versions."""
     shares = {name: {KAFKA: ratios(samples[name], samples[KAFKA], with_latency=False)} for name in (SCAN, REMOTE)}
-    if KAFKA_COPY in samples:
-        shares[COPY] = {KAFKA_COPY: ratios(samples[COPY], samples[KAFKA_COPY], with_latency=False)}
     return {"compared": shares, "kafka": versions(partitions)}
 
 
@@ -123,7 +113,6 @@ class _Filled(NamedTuple):
     start: int
     stop: int
     records: int
-    copied: int
     copied_from: int
 
 
@@ -137,7 +126,7 @@ def _fill(cluster: Measured, settings: SparkSettings, progress: Progress) -> _Fi
         stop = log.tail()
         records = count_records(log, start, stop)
         copied = min(records, max(1, settings.copy_bytes // settings.record_bytes))
-        return _Filled(start, stop, records, copied, position_behind(log, start, stop, records - copied))
+        return _Filled(start, stop, records, position_behind(log, start, stop, records - copied))
 
 
 @contextmanager

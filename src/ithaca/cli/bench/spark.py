@@ -50,8 +50,8 @@ def spark(
         bool,
         typer.Option(
             "--kafka",
-            help="Have Spark's own Kafka source read and copy the same records in the same turns, with a broker of one "
-            "process that is started for it. The first time, some 100 MB are downloaded from Maven Central.",
+            help="Have Spark's own Kafka source read the same records in the same turns, from a broker of one process "
+            "that is started for it. The first time, some 100 MB are downloaded from Maven Central.",
         ),
     ] = False,
     fresh: FreshCluster,
