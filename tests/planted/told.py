@@ -31,8 +31,8 @@ TOLD = (
         "told-shard-zero",
         "a record that was read says that it is of shard 0",
         "ithaca.engines.scalog.client.read.reading",
-        "return batch.records(message.position, shard, row, row + 1)[0]",
-        "return batch.records(message.position, 0, row, row + 1)[0]",
+        "return batch.record(message.position, shard, row)",
+        "return batch.record(message.position, 0, row)",
     ),
     Bug(
         "told-no-time",

@@ -114,7 +114,7 @@ class EmulatedReplica:
         """Reports that no cut has covered yet, with the time at which they were sent."""
         self.runs_cut = 0
         self._heard_cut = 0
-        self._runs_unsynced_from = 0
+        self._runs_unsynced_from: int | None = None
         self._runs_unsynced_since_s = 0.0
 
     @property
@@ -149,9 +149,9 @@ class EmulatedReplica:
             if run.lsn != ordered[lane]:
                 raise Corrupt(f"cut {cut.number} goes on with lane {run.lane} at {run.lsn}, not at {ordered[lane]}")
             ordered[lane] = run.lsn + run.count
-        if cut.runs and not self._runs_unsynced_from:
+        if cut.runs and self._runs_unsynced_from is None:
             self._runs_unsynced_since_s = now_s
-            self._runs_unsynced_from = cut.number
+            self._runs_unsynced_from = self._heard_cut
         self._heard_cut = cut.number
         self._sync_runs(now_s)
         durations: list[float] = []
@@ -165,12 +165,12 @@ class EmulatedReplica:
         repeated look at the time, too: no cut comes any more when too many wait for their runs to be synced.
         """
         if (
-            not self._runs_unsynced_from
+            self._runs_unsynced_from is None
             or self._heard_cut - self._runs_unsynced_from >= RUNS_SYNC_CUTS
             or now_s - self._runs_unsynced_since_s >= RUNS_SYNC_S
         ):
             self.runs_cut = self._heard_cut
-            self._runs_unsynced_from = 0
+            self._runs_unsynced_from = None
 
 
 class Durations:
