@@ -49,6 +49,12 @@ def test_a_publication_behind_one_of_nothing_is_told_what_became_of_itself() -> 
     assert result.violation is None, f"{result.violation}\n{result.report}"
 
 
+def test_a_spare_that_was_a_replica_before_becomes_one_again() -> None:
+    """Its promises, and the number of its disk, lay in a directory without `meta`: it ended with `Corrupt`."""
+    result = run_seed(112, "belfast")
+    assert result.violation is None, f"{result.violation}\n{result.report}"
+
+
 def calm() -> Configuration:
     """Nothing is broken, and somebody speculates."""
     drawn = configuration_of(1, "belfast")

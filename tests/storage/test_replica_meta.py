@@ -80,6 +80,9 @@ def test_a_wiped_directory_is_not_taken_for_the_one_before(place: Place) -> None
     assert start(place.disk, f"{place.directory}/b", 0, 1, now_us=1_000_100).boot > before
 
 
+BESIDE = ("promises", "disk")
+
+
 def copied(disk: Disk, directory: str, *, now_us: int = 1) -> None:
     """A learner's directory: somebody else's lane is in it."""
     start(disk, directory, 0, 2, now_us=now_us, address=Address("10.0.0.7", 1))
@@ -102,6 +105,22 @@ def test_a_directory_that_is_given_up_is_nobodys_and_keeps_what_it_held(place: P
     assert checked_file.load_value(disk, f"{directory}/{name}/meta", ReplicaMeta).replica == 2
     assert quarantine(disk, directory, now_us=1) is None, "there is nothing left to move"
     assert start(disk, directory, 1, 0, now_us=1).shard == 1
+
+
+def test_files_of_an_engine_go_with_the_lanes_beside_which_they_are(place: Place) -> None:
+    disk, directory = place.disk, place.directory
+    copied(disk, directory)
+    checked_file.replace(disk, directory, "promises", b"made")
+    disk.rename(f"{directory}/meta", f"{directory}/meta.new")
+    with pytest.raises(Corrupt, match="not empty"):
+        start(disk, directory, 0, 2, now_us=1, beside=BESIDE)
+    disk.rename(f"{directory}/meta.new", f"{directory}/meta")
+    name = quarantine(disk, directory, now_us=1, beside=BESIDE)
+    assert checked_file.load(disk, f"{directory}/{name}/promises") == b"made"
+    assert start(disk, directory, 1, 0, now_us=1, beside=BESIDE).shard == 1
+    checked_file.replace(disk, directory, "promises", b"made again")
+    assert quarantine(disk, directory, now_us=1, beside=BESIDE) is None, "there is no lane that they speak of"
+    assert start(disk, directory, 1, 1, now_us=1, beside=BESIDE).replica == 1
 
 
 def test_a_directory_that_held_nothing_leaves_nothing(place: Place) -> None:
@@ -132,16 +151,20 @@ def test_a_power_loss_while_a_copy_is_quarantined_loses_nothing_of_it() -> None:
         for seed in range(4):
             disk = SimDisk()
             copied(disk, "/replica")
+            for beside in BESIDE:
+                checked_file.replace(disk, "/replica", beside, beside.encode())
             disk.power_fails_after(operation)
             try:
-                quarantine(disk, "/replica", now_us=1)
+                quarantine(disk, "/replica", now_us=1, beside=BESIDE)
             except PowerLoss:
                 disk.crash(Random(seed))
             disk.power_fails_after(1000)
-            quarantine(disk, "/replica", now_us=2)
+            quarantine(disk, "/replica", now_us=2, beside=BESIDE)
             assert identity(disk, "/replica") is None
             (name,) = kept_aside(disk, "/replica")
             assert disk.open(f"/replica/{name}/0-0-1/runs").read(0, 9) == b"x"
+            for beside in BESIDE:
+                assert checked_file.load(disk, f"/replica/{name}/{beside}") == beside.encode()
             assert start(disk, "/replica", 1, 0, now_us=1).shard == 1
 
 

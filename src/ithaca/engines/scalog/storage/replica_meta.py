@@ -6,14 +6,16 @@ directory is the time, not 1: a replica whose disk was wiped must not be taken f
 clock went back meanwhile, the ordering layer says which boot it knows, and the replica starts again behind it.
 
 A directory of which nobody needs the replica becomes nobody's again (`quarantine`). What it holds is moved, with a copy
-of its `meta`, and never deleted: that is for people to do.
+of its `meta`, and never deleted: that is for people to do. Files that an engine has beside it (`beside`) say something
+of this replica alone. They go with its lanes; where it has none, they say nothing that anybody could need.
 
 ```
-set-aside-<shard>-<replica>-<time>/   the `lanes` and the `meta` that this replica had when it was given up
+set-aside-<shard>-<replica>-<time>/   the `lanes`, the `meta` and what was beside it when this replica was given up
 ```
 """
 
 import errno
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated
 from uuid import UUID
@@ -57,7 +59,14 @@ class ReplicaMeta(msgspec.Struct, frozen=True):
 
 
 def start(
-    disk: Disk, directory: str, shard: int, replica: int, *, now_us: int, address: Address | None = None
+    disk: Disk,
+    directory: str,
+    shard: int,
+    replica: int,
+    *,
+    now_us: int,
+    address: Address | None = None,
+    beside: Sequence[str] = (),
 ) -> ReplicaMeta:
     """Count a start of this replica, making its directory if need be; `now_us` is the wall clock.
 
@@ -66,7 +75,7 @@ def start(
     disk.make_directory(directory)
     known = _load(disk, directory)
     if known is not None and known.aside:
-        _move(disk, directory, known)
+        _move(disk, directory, known, beside)
         known = None
     if known is None:
         if any(name not in _OTHERS for name in disk.list(directory) if not _is_aside(name)):
@@ -110,7 +119,7 @@ def skip_boots(disk: Disk, directory: str, boot: int) -> None:
     _store(disk, directory, msgspec.structs.replace(known, boot=max(known.boot, boot)))
 
 
-def quarantine(disk: Disk, directory: str, *, now_us: int) -> str | None:
+def quarantine(disk: Disk, directory: str, *, now_us: int, beside: Sequence[str] = ()) -> str | None:
     """Make the directory nobody's again, and keep what it holds beside it; the name of that, None if there is nothing.
 
     Goes on where a crash ended it. `StorageFull` when as much is kept already as may be, or the disk is full.
@@ -120,12 +129,12 @@ def quarantine(disk: Disk, directory: str, *, now_us: int) -> str | None:
         if known is None:
             return None
         if not known.aside and not disk.list(f"{directory}/{LANES}"):
-            _forget(disk, directory)
+            _forget(disk, directory, beside)
             return None
         if not known.aside:
             name = _name(disk, directory, known, now_us)
             known = _store(disk, directory, msgspec.structs.replace(known, aside=name))
-        _move(disk, directory, known)
+        _move(disk, directory, known, beside)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
@@ -156,20 +165,26 @@ def _name(disk: Disk, directory: str, known: ReplicaMeta, now_us: int) -> str:
     )
 
 
-def _move(disk: Disk, directory: str, known: ReplicaMeta) -> None:
+def _move(disk: Disk, directory: str, known: ReplicaMeta, beside: Sequence[str]) -> None:
     lanes = f"{directory}/{LANES}"
     if disk.exists(lanes):
         checked_file.replace(disk, lanes, NAME, msgspec.msgpack.encode(msgspec.structs.replace(known, aside="")))
+        for name in beside:
+            if disk.exists(f"{directory}/{name}"):
+                checked_file.replace(disk, lanes, name, checked_file.load(disk, f"{directory}/{name}"))
         disk.rename(lanes, f"{directory}/{known.aside}")
         disk.sync_directory(directory)
-    _forget(disk, directory)
+    _forget(disk, directory, beside)
 
 
-def _forget(disk: Disk, directory: str) -> None:
-    """Remove what says whose the directory is: last, for lanes without it are refused."""
+def _forget(disk: Disk, directory: str, beside: Sequence[str]) -> None:
+    """Remove what says whose the directory is: last, for lanes and other files without it are refused."""
     if disk.exists(f"{directory}/{LANES}"):
         disk.remove_directory(f"{directory}/{LANES}")
-        disk.sync_directory(directory)
+    for name in (each for known in beside for each in (known, f"{known}.new")):
+        if disk.exists(f"{directory}/{name}"):
+            disk.remove(f"{directory}/{name}")
+    disk.sync_directory(directory)
     disk.remove(f"{directory}/{NAME}")
     disk.sync_directory(directory)
 

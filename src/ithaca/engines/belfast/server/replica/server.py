@@ -18,10 +18,12 @@ from ithaca.engines.belfast.replica.events import (
     SpeculatorsAre,
     TurnEnded,
 )
+from ithaca.engines.belfast.server.replica.disk_number import NAME as DISK_NUMBER
 from ithaca.engines.belfast.server.replica.disk_number import disk_number
 from ithaca.engines.belfast.server.replica.followers import LaneFollowers
 from ithaca.engines.belfast.server.replica.gateway import SlotGatewayPeer
 from ithaca.engines.belfast.server.replica.links import SlotCopies, SlotOrderLink
+from ithaca.engines.belfast.server.replica.promises import NAME as PROMISES
 from ithaca.engines.belfast.server.replica.promises import PromisesFile, load_promises, stored_places
 from ithaca.engines.belfast.server.replica.speculators import LaneSpeculators
 from ithaca.engines.belfast.server.rights import BELFAST_RULES
@@ -47,6 +49,7 @@ class SlotReplicaServer(ReplicaServer):
     rules = BELFAST_RULES
     is_dense = False
     has_places = True
+    beside = (PROMISES, DISK_NUMBER)
 
     async def _open(self) -> None:
         await super()._open()

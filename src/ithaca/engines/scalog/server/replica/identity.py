@@ -2,7 +2,7 @@
 
 import errno
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from uuid import UUID
 
 from ithaca.engines.scalog.messages.reporting import Joined
@@ -26,13 +26,15 @@ class Identity:
         replica: int,
         enlisted_as: Address | None,
         fail: Callable[[IthacaError], None],
+        beside: Sequence[str] = (),
     ) -> None:
-        """`enlisted_as`: of a spare that has just been told who it is, or was told earlier."""
+        """`enlisted_as`: of a spare that has just been told who it is, or was told earlier. `beside`: files that the
+        engine has in the directory."""
         self._disk = disk
         self._directory = directory
         self._replica = replica
         self._fail = fail
-        meta = replica_meta.start(disk, directory, shard, replica, now_us=wall_us(), address=enlisted_as)
+        meta = replica_meta.start(disk, directory, shard, replica, now_us=wall_us(), address=enlisted_as, beside=beside)
         self.log: UUID | None = meta.log
         self.boot = meta.boot
         self.address = meta.address

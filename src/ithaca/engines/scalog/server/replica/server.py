@@ -88,6 +88,8 @@ class ReplicaServer:
     """Whether every position below the tail holds a record, or did."""
     has_places = False
     """Whether batches of lanes stand behind entries that say their places."""
+    beside: ClassVar[tuple[str, ...]] = ()
+    """Files beside `meta` and the lanes that say something of this replica alone."""
 
     def __init__(
         self,
@@ -160,13 +162,8 @@ class ReplicaServer:
             )
             self._users.start()
         self._order_task = asyncio.create_task(self._keep_joined())
-        _log.info(
-            "replica %d of shard %d listens at %s (boot %d)",
-            self._replica,
-            self._shard,
-            self.address,
-            self._identity.boot,
-        )
+        boot = self._identity.boot
+        _log.info("replica %d of shard %d listens at %s (boot %d)", self._replica, self._shard, self.address, boot)
 
     async def _open(self) -> None:
         """Recover what the disk holds, and make the parts of this server."""
@@ -178,6 +175,7 @@ class ReplicaServer:
             self._replica,
             self._public if self._is_spare else None,
             self.fail,
+            self.beside,
         )
         self.store = await asyncio.to_thread(
             lambda: LaneStore(

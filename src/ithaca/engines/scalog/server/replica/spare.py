@@ -155,7 +155,13 @@ class SpareServer:
         told = ""
         while True:
             try:
-                name = await asyncio.to_thread(replica_meta.quarantine, self._disk, self._directory, now_us=wall_us())
+                name = await asyncio.to_thread(
+                    replica_meta.quarantine,
+                    self._disk,
+                    self._directory,
+                    now_us=wall_us(),
+                    beside=self.replica_kind.beside,
+                )
                 break
             except StorageFull as error:
                 if str(error) != told:
