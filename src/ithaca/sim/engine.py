@@ -132,6 +132,10 @@ class Simulation(Protocol):
     def knows_trim(self, host: "Host", before: int) -> bool:
         """Whether a storage server knows that everything before this position was trimmed; none does that starts."""
 
+    def trim_point(self, before: int) -> int:
+        """Where to trim instead of at a position that was drawn among all: now and then where records begin."""
+        return before
+
     def former(self) -> Sequence["Host"]:
         """Servers that are no storage servers any more, have not heard of it, and may still be read."""
         return ()

@@ -181,7 +181,8 @@ class Reader:
                 return
             try:
                 first, tail = await recorder.first(log.first()), await recorder.tail(log.tail())
-                before = random.randint(first, max(first, (first + tail) // 2))
+                drawn = random.randint(first, max(first, (first + tail) // 2))
+                before = max(first, self._world.simulation.trim_point(drawn))
                 await recorder.trim(before, partial(log.trim, before), partial(trim_is_seen, self._world, before))
                 await self._read(log, random.randint(1, before), 0)
             except IthacaError as error:

@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager
 from random import Random
 
 from ithaca.engines.corfu.name import NAME
+from ithaca.engines.corfu.sequencing.rows import first_position, row_of
 from ithaca.model.engine import EngineName
 from ithaca.model.interface.awaited import ClusterLog
 from ithaca.proof.dump import dump_replica, held_ids
@@ -106,6 +107,11 @@ class CorfuSimulation(Simulation):
     def knows_trim(self, host: Host, before: int) -> bool:
         server = unit_of(host)
         return server is not None and server._unit is not None and server._unit.state.trims.first >= before
+
+    def trim_point(self, before: int) -> int:
+        """Nearly all positions of a row lie behind its records: of two points one is where one begins, or by that."""
+        row = row_of(before)
+        return before if row % 2 else first_position(row) + (row // 2) % 2
 
     # What must hold
 
