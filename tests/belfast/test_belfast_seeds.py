@@ -55,6 +55,12 @@ def test_a_spare_that_was_a_replica_before_becomes_one_again() -> None:
     assert result.violation is None, f"{result.violation}\n{result.report}"
 
 
+def test_an_order_is_idle_although_a_part_is_reported_that_nobody_will_finish() -> None:
+    """Its maker was killed, and it was reported once a second for longer than silence was waited for."""
+    result = run_seed(281, "belfast")
+    assert result.violation is None, f"{result.violation}\n{result.report}"
+
+
 def calm() -> Configuration:
     """Nothing is broken, and somebody speculates."""
     drawn = configuration_of(1, "belfast")

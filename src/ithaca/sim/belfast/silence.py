@@ -1,6 +1,7 @@
 """Idle means silent: once nobody appends, nothing is said and nothing is ordered, whoever listens.
 
-What is left are the heartbeats of Raft and the signs of life of replicas, which say nothing of slots.
+What is left are the heartbeats of Raft, the signs of life of replicas, which say nothing of slots, and reports of parts
+that nobody has finished: they are repeated for as long as these parts live.
 """
 
 from collections.abc import Callable
@@ -51,7 +52,7 @@ class Silence:
         return [(Connection, "send", self._sends)]
 
     def _sends(self, original: Callable[..., None], connection: Connection, message: Message, **named: object) -> None:
-        if isinstance(message, _SAID):
+        if isinstance(message, _SAID) and not _has_part(message):
             self.broken(type(message).__name__)
         original(connection, message, **named)
 
@@ -68,3 +69,7 @@ class Silence:
             said = f"nobody has appended for {IDLE_S:g} s, and every {SILENT_S:g} s something is said"
             raise Violation(RULE, f"{said}: the last was {self._said}")
         return now_ns - self._last_ns >= SILENT_S * NS_PER_S
+
+
+def _has_part(message: Message) -> bool:
+    return isinstance(message, ReportIs) and any(lane.is_part for lane, _ in message.report.lengths)
