@@ -1,4 +1,4 @@
-"""A range of the log in chunks, from the files of units on this machine as far as they have it, else row by row."""
+"""A range of the log in chunks, from the files of units on this machine as far as they have it, else by requests."""
 
 import logging
 from collections.abc import AsyncIterator
