@@ -50,11 +50,12 @@ def test_a_replica_may_be_silent_for_a_minute(seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "seed", [380, 385, 440, 454, 474, 504, 698, 710, 831, 914, 1005, 1206, 1268, 1421, 1485, 1493, 1935, 4957]
+    "seed", [94, 380, 385, 440, 454, 474, 504, 698, 710, 831, 914, 1005, 1206, 1268, 1421, 1485, 1493, 1935, 4957]
 )
 def test_seeds_that_found_something_find_nothing(seed: int) -> None:
     """What each has found:
 
+    94: parts that consumers leave when they are killed live for an hour, and took all places where there are few.
     380: whoever damages disks opened files of one that had no descriptors left.
     385: a connection that was aborted behind a cut link was never missed by its server, which kept a place for it.
     440: a connection of a flood was lost before it could send half a frame, and the flood ended the run.

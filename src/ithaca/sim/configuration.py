@@ -231,8 +231,8 @@ def configuration_of(seed: int, engine: EngineName = DEFAULT_ENGINE) -> Configur
     True
     """
     added = simulated(engine)
-    drawn = added.draw(_shared(seed, engine, tuple(kind for kind in FAULTS if kind in added.faults)))
-    return with_users(with_writing(with_groups(with_consumers(drawn))))
+    shared = _shared(seed, engine, tuple(kind for kind in FAULTS if kind in added.faults))
+    return with_users(with_writing(added.draw(with_groups(with_consumers(shared)))))
 
 
 def _shared(seed: int, engine: EngineName, kinds: tuple[str, ...]) -> Configuration:

@@ -27,8 +27,9 @@ def with_part_room(configuration: "Configuration") -> "Configuration":
         record_bytes = configuration.record_bytes_max + _RECORD_EXTRA_BYTES
         most = configuration.window * configuration.records_max * record_bytes + _BATCH_EXTRA_BYTES
         limits["LANE_PENDING_BYTES_MAX"] = random.choice((1, 1, 2)) * most
-    # Drivers wait for their tasks with parts that live for an hour.
-    if configuration.publishers and not configuration.drivers and random.random() < _CHANCE:
+    # Parts of drivers, which wait for their tasks, and of consumers live for an hour, although their client was killed.
+    has_lasting_parts = configuration.drivers or configuration.consumers or configuration.group_members
+    if configuration.publishers and not has_lasting_parts and random.random() < _CHANCE:
         limits["PARTS_MAX"] = random.choice((6, 9, 24))
         limits["PARTS_UNFINISHED_MAX"] = random.choice((1, 3))
     return replace(configuration, limits=configuration.limits | limits)
