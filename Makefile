@@ -26,6 +26,7 @@ setup: $(STAMP) ## Make .venv with everything, pinned; does nothing when it is t
 
 $(STAMP): requirements/dev.txt requirements/plot.txt requirements/spark.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Ithaca needs Python 3.11 or newer: install it, or say make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) tools/find_python.py
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "The venv module is missing: install python3-venv with your package manager" >&2; exit 1; }
 	@echo "Installing pinned packages into $(VENV); with Spark this takes a few minutes"
 	@echo "1 of 4: the log, its tools and its tests"
