@@ -2,6 +2,7 @@
 
 import os
 import socket
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,9 @@ from tests.cluster.free_base import free_base
 from ithaca.cluster.layout import bootstrap_of, local_cluster, serve_command, servers_of, shard_notes
 from ithaca.cluster.local import Wanted, cluster_file, locked_cluster, programs_of, supervisor_pid, take_down
 from ithaca.cluster.ports import free_ports, refuse_taken
+from ithaca.engines.registry import make_server
 from ithaca.model.config.cluster import ClusterFile, load_cluster
+from ithaca.model.config.text import dump_cluster
 from ithaca.model.errors import ConfigError, InvalidInput, LogInUse, NoSuchLog, Unavailable
 from ithaca.model.records import Retention
 from ithaca.model.view import Address
@@ -62,6 +65,33 @@ def test_an_engine_that_is_not_there_makes_no_cluster(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"the engine 'scallog' is not in this version \(did you mean scalog\?\)"):
         make(tmp_path, Wanted(engine="scallog"))
     assert not (tmp_path / "cluster.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        (Wanted(engine="corfu", durability="os"), "in the engine corfu units answer for what is synced, so use fsync"),
+        (Wanted(engine="raft", durability="os"), "the engine raft agrees on what is synced, so use fsync"),
+        (Wanted(engine="corfu", retention_bytes=1 << 30), "the engine corfu has no retention: leave it out"),
+    ],
+)
+def test_what_an_engine_does_not_allow_is_refused_before_anything_is_started(
+    tmp_path: Path, wanted: Wanted, message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        make(tmp_path, replace(wanted, port=free_base(8)))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_its_engine_does_not_allow_any_more_is_refused(tmp_path: Path) -> None:
+    file = make(tmp_path, Wanted(engine="corfu", shards=1, replicas=2, orderers=1, port=free_base(3)))
+    path = tmp_path / "cluster.toml"
+    path.write_text(dump_cluster(replace(file, durability="os")))
+    with pytest.raises(ConfigError, match="durability is 'os'"):
+        make(tmp_path, Wanted())
+    with pytest.raises(ConfigError, match="durability is 'os'"):
+        make_server(load_cluster(path), servers_of(file)[0], str(tmp_path / "orderer-1"))
+    assert not (tmp_path / "orderer-1").exists()
 
 
 @pytest.mark.parametrize(

@@ -71,12 +71,12 @@ def local_cluster(
     retention: Retention | None = None,
 ) -> ClusterFile:
     """A cluster on the loopback interface; orderers get the first ports, then replicas, shard by shard, then
-    aggregators. There are no shards if the engine has none."""
+    aggregators. There are no shards if the engine has none. `ConfigError` for what the engine does not allow."""
     assert len(ports) == orderers + shards * replicas + aggregators
     if not has_shards(engine):
         shards = aggregators = 0
     addresses = iter([Address(LOOPBACK, port) for port in ports])
-    return ClusterFile(
+    file = ClusterFile(
         name="local",
         engine=engine,
         durability=durability,
@@ -95,6 +95,8 @@ def local_cluster(
         retention=retention,
         aggregators=tuple(AggregatorPlace(number, next(addresses)) for number in range(1, aggregators + 1)),
     )
+    registry.check(file)
+    return file
 
 
 def bootstrap_of(file: ClusterFile) -> str:

@@ -89,6 +89,7 @@ def locked_cluster(directory: Path, wanted: Wanted) -> Iterator[ClusterFile]:
             refuse_difference(directory, file, wanted)
             _refuse_other_retention(directory, file, wanted)
             _refuse_exposed(directory, file)
+            registry.check(file)
             certify(directory, file)
             refuse_taken(file.addresses())
         else:

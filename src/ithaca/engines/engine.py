@@ -66,8 +66,12 @@ class Engine(Protocol):
         """What to know of shards of this size; empty if there is nothing."""
         return ""
 
+    def check(self, file: ClusterFile) -> None:
+        """Raise `ConfigError` for a file that its servers would not start with, as far as the file alone tells."""
+        return
+
     def make_server(self, file: ClusterFile, place: ServerPlace, directory: str, options: ServerOptions) -> Server:
-        """The server at this place of the cluster, not started."""
+        """The server at this place of the cluster, not started; the file was checked."""
 
     async def connect(self, bootstrap: tuple[Address, ...], settings: ClientSettings) -> EngineLog:
         """A handle on the cluster that has these servers; `Unavailable` when none of them answers in time."""

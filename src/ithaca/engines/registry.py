@@ -52,12 +52,18 @@ def engine(name: EngineName) -> Engine:
     return _loaded[name]
 
 
+def check(file: ClusterFile) -> None:
+    """Raise `ConfigError` for a file with which its engine starts no server."""
+    engine(file.engine).check(file)
+
+
 def make_server(file: ClusterFile, place: ServerPlace, directory: str, options: ServerOptions | None = None) -> Server:
     """The server at this place of the cluster, not started, of the engine that the file names.
 
     `ConfigError` when the directory, unless it is empty or the server keeps no data, belongs to another engine.
     """
     found, options = engine(file.engine), options or ServerOptions()
+    check(file)
     if directory:
         claim(options.disk, directory, found.name)
     return found.make_server(file, place, directory, options)

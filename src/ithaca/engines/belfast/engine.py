@@ -38,6 +38,9 @@ class Belfast:
             "detection_ms speculation fails; with --replicas 3 --masking the others go on"
         )
 
+    def check(self, file: ClusterFile) -> None:
+        _SCALOG.check(file)
+
     def make_server(self, file: ClusterFile, place: ServerPlace, directory: str, options: ServerOptions) -> Server:
         if place.role == "orderer":
             from ithaca.engines.belfast.server.orderer.server import SlotOrdererServer

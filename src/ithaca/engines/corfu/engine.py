@@ -25,11 +25,15 @@ class Corfu(Engine):
     features: frozenset[Feature] = FEATURES[NAME]
     roles: frozenset[Role] = frozenset({"orderer", "replica", "spare"})
 
-    def make_server(self, file: ClusterFile, place: ServerPlace, directory: str, options: ServerOptions) -> Server:
+    def check(self, file: ClusterFile) -> None:
         if file.durability != "fsync":
-            raise ConfigError(f'durability is {file.durability!r}: units answer for what is synced, so use "fsync"')
+            raise ConfigError(
+                f"durability is {file.durability!r}: in the engine corfu units answer for what is synced, so use fsync"
+            )
         if file.retention is not None:
-            raise ConfigError("the engine corfu has no retention: take [retention] out of the file, and trim the log")
+            raise ConfigError("the engine corfu has no retention: leave it out, and trim the log")
+
+    def make_server(self, file: ClusterFile, place: ServerPlace, directory: str, options: ServerOptions) -> Server:
         if place.role == "orderer":
             from ithaca.engines.corfu.server.orderer import OrdererServer
 

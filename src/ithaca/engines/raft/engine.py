@@ -10,7 +10,7 @@ from ithaca.engines.raft.name import NAME
 from ithaca.model.addresses import parse_address
 from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.engine import FEATURES, EngineName, Feature
-from ithaca.model.errors import IthacaError, Unavailable
+from ithaca.model.errors import ConfigError, IthacaError, Unavailable
 from ithaca.model.health import Health, ServerStatus
 from ithaca.model.security.tls import TLS
 from ithaca.model.server_place import Role, ServerPlace
@@ -26,6 +26,12 @@ class RaftEngine(Engine):
     name: EngineName = NAME
     features: frozenset[Feature] = FEATURES[NAME]
     roles: frozenset[Role] = frozenset({"orderer"})
+
+    def check(self, file: ClusterFile) -> None:
+        if file.durability != "fsync":
+            raise ConfigError(
+                f"durability is {file.durability!r}: the engine raft agrees on what is synced, so use fsync"
+            )
 
     def make_server(self, file: ClusterFile, place: ServerPlace, directory: str, options: ServerOptions) -> Server:
         from ithaca.engines.raft.server.server import RaftServer

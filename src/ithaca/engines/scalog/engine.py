@@ -30,6 +30,9 @@ class Scalog:
     def shard_note(self, replicas: int, *, masking: bool) -> str:
         return ""
 
+    def check(self, file: ClusterFile) -> None:
+        return
+
     def make_server(self, file: ClusterFile, place: ServerPlace, directory: str, options: ServerOptions) -> Server:
         match place.role:
             case "orderer":

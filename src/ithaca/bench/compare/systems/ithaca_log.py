@@ -27,6 +27,13 @@ SHAPES: dict[EngineName, Shape] = {
     "corfu": Shape(1, 2, 3, engine="corfu"),
     "raft": Shape(1, 1, 3, engine="raft"),
 }
+ORDERED: dict[EngineName, str] = {
+    "scalog": ", and the order agreed on by a majority of three that synced it",
+    "belfast": ", and the order agreed on by a majority of three that synced it",
+    "corfu": ", in the order in which a sequencer gave the places away",
+    "raft": ", which is a majority",
+}
+"""What is so of the order when an append is acknowledged, whatever the durability of the records."""
 SERVERS: dict[EngineName, str] = {
     "scalog": "one shard of two replicas, three orderers",
     "belfast": "one shard of two replicas, three orderers",
@@ -106,11 +113,9 @@ class IthacaCluster(System):
         self.name = f"ithaca {engine}" + (", page cache" if durability == "os" else "")
         self.durable = "synced" if durability == "fsync" else "page cache"
         self._engine, self._durability = engine, durability
-        self.acknowledged = (
-            "synced to two disks, and the order agreed on by a majority of three that synced it"
-            if durability == "fsync"
-            else "in the page caches of two servers, and the order agreed on by a majority of three"
-        )
+        holders = "of two servers" if engine != "raft" else "of two of three servers"
+        records = f"synced to the disks {holders}" if durability == "fsync" else f"in the page caches {holders}"
+        self.acknowledged = records + ORDERED[engine]
 
     @contextmanager
     def run(self, directory: Path, progress: Progress) -> Iterator[Running]:

@@ -25,7 +25,7 @@ from ithaca.engines.raft.server.rights import RAFT_RULES, RAFT_WORDING
 from ithaca.engines.raft.server.status import server_status
 from ithaca.engines.raft.storage.shared_log import SharedLog, SharedLogFiles
 from ithaca.model.config.cluster import ClusterFile
-from ithaca.model.errors import ConfigError, Corrupt, IthacaError, Unavailable
+from ithaca.model.errors import Corrupt, IthacaError, Unavailable
 from ithaca.protocol.codec import Received
 from ithaca.raft.events import Role, RoleChanged
 from ithaca.raft.messages import ServerId
@@ -59,10 +59,6 @@ class RaftServer(HostingServer):
     def __init__(
         self, file: ClusterFile, server: ServerId, directory: str, options: ServerOptions | None = None
     ) -> None:
-        if file.durability != "fsync":
-            raise ConfigError(
-                f'durability is {file.durability!r}: this engine agrees on what is synced, so use "fsync"'
-            )
         super().__init__(file, server, directory, options)
         self._registry = CollectorRegistry()
         self.metrics = OrdererMetrics(self._registry)
