@@ -11,6 +11,7 @@ from ithaca.engines.scalog.ordering.entries import (
     ExpireIdle,
     ExpireSession,
     Finalize,
+    MoveSession,
     OpenSession,
     OrderingEntry,
     RegisterShard,
@@ -83,7 +84,7 @@ class ScalogWitness:
         """What an entry may bring about, whoever proposed it."""
         if isinstance(entry, Cut):
             self._may_be_forgotten(state, entry.forget)
-        before = state.size_bytes
+        before, former = state.size_bytes, _home_before(state, entry)
         outcomes = original(state, index, entry)
         self._times.applied(state, index, entry, outcomes)
         self._note_times(state, outcomes)
@@ -94,7 +95,7 @@ class ScalogWitness:
             elif isinstance(outcome, RefusedEntry):
                 self._may_be_refused(outcome)
             elif isinstance(outcome, SessionMoved | SessionOpened):
-                self._may_be_home(state, outcome)
+                self._may_be_home(state, outcome, former)
             elif isinstance(entry, Finalize) and isinstance(outcome, ViewChanged) and outcome.now is not None:
                 if outcome.now.phase == "finalizing":
                     self._graces[outcome.shard] = (state.cut_number + entry.cuts, entry.until_us)
@@ -160,11 +161,11 @@ class ScalogWitness:
                     said = f"cut {number} is let go, and {copies} replicas of shard {shard} have its positions"
                     self.accuse("runs-kept", f"{said} on their disks, not {known.copies}")
 
-    def _may_be_home(self, state: OrderingState, outcome: SessionMoved | SessionOpened) -> None:
-        """Nobody comes to a shard that is about to go; one who lives there may open the session again. Nobody leaves a
-        lane that may still order something."""
+    def _may_be_home(self, state: OrderingState, outcome: SessionMoved | SessionOpened, former: LaneId | None) -> None:
+        """Nobody comes to a shard that is about to go; one who lives there may open the session again, and be told of
+        its move again. Nobody leaves a lane that may still order something."""
         session = outcome.session
-        is_new = session.home != outcome.source if isinstance(outcome, SessionMoved) else session.epoch == 1
+        is_new = session.home != former
         if is_new and not state.shards.is_live(session.home.shard):
             self.accuse("leaving", f"session {session.name!r} came to lane {session.home} of a shard that is not live")
         if isinstance(outcome, SessionMoved) and is_new and state.lanes.is_open(outcome.source):
@@ -209,3 +210,15 @@ class ScalogWitness:
         if state.cut_number < cut or state.time_us < until_us:
             said = f"shard {shard} was finalized with cut {state.cut_number} at {state.time_us}"
             self.accuse("grace", f"{said}, and its grace lasts to cut {cut} and to {until_us}")
+
+
+def _home_before(state: OrderingState, entry: OrderingEntry) -> LaneId | None:
+    """Where the session lives that an entry opens or moves; None when there is no such session yet."""
+    match entry:
+        case MoveSession(producer_id=producer_id):
+            known = state.sessions.by_id.get(producer_id)
+        case OpenSession(name=name):
+            known = state.sessions.find(name)
+        case _:
+            known = None
+    return None if known is None else known.home
