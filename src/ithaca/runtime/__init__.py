@@ -7,10 +7,11 @@ Read `group_commit` first: what arrives during a sync goes into the next, in the
 `lane_writer` is the same for a lane of a cluster, under an event loop. `raft` runs a `RaftCore`. Both writers hand what
 is slow to a `disk_queue`; `inline_writes` says when they may write in the loop. `machine` is where time, chance and
 disk threads (`disk_thread`) come from, and what a simulator replaces. `connection` is one framed connection from either
-side, `dialling` begins one, `tls` encrypts it, `listener` is the one port of a server, `admission` who may connect to
-it, `frame_budget` what memory frames may take that have begun to arrive, `passage` what stands between a client and
-that server where there are users. `metrics` and `logs` are what people see. `read_ahead`, `futures`, `wakeup`, `forks`
-and `checks` are what the handles of all engines share, `backoff` the pauses of whoever tries again.
+side, `together` hands on in one go what came together, `dialling` begins one, `tls` encrypts it, `listener` is the one
+port of a server, `admission` who may connect to it, `frame_budget` what memory frames may take that have begun to
+arrive, `passage` what stands between a client and that server where there are users. `metrics` and `logs` are what
+people see. `read_ahead`, `futures`, `wakeup`, `forks` and `checks` are what the handles of all engines share, `backoff`
+the pauses of whoever tries again.
 
 Invariants:
 

@@ -43,6 +43,7 @@ from ithaca.protocol.greeting import GetStatus, StatusIs
 from ithaca.protocol.members import AddOrderer, GetMembers, RemoveOrderer
 from ithaca.runtime.connection import Connection
 from ithaca.runtime.metrics import OrdererMetrics
+from ithaca.runtime.together import Together
 from ithaca.server.consumers import Question
 from ithaca.server.raft_host.host import RaftHost
 from ithaca.sessions.carried import decode_carried
@@ -68,6 +69,8 @@ class Requests:
         self._answers = Answers(machine, host, metrics)
         self._views = ViewRequests(self._answers)
         joins = self._joins = self._make_joins(streams, aggregators)
+        self.together = Together.of(ReportIs, joins.reports)
+        """What is taken in one go of what came together."""
         self._handlers: dict[type, Callable[[Connection, Received, Any], None]] = {
             ReportIs: joins.report,
             GetView: self._views.get,

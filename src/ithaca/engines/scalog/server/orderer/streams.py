@@ -37,6 +37,7 @@ from ithaca.engines.scalog.ordering.prepared.outcomes import (
     PartsUnfit,
     PublishConflicts,
 )
+from ithaca.engines.scalog.ordering.reports import Report
 from ithaca.model.cut import LaneRun, ShardCut, Vector
 from ithaca.model.errors import Unavailable
 from ithaca.model.limits import CUT_PART_NEWS_BYTES_MAX, FIRST_TOLD_LANES_MAX
@@ -139,6 +140,15 @@ class NewsStreams:
         """Whether this replica has joined over this connection."""
         carrier = self._carriers.get(connection)
         return carrier is not None and (shard, replica) in carrier.replicas
+
+    def stranger(self, connection: Connection, reports: Sequence[Report]) -> int | None:
+        """The first of these reports whose replica has not joined over this connection; None if all have."""
+        carrier = self._carriers.get(connection)
+        joined = {} if carrier is None else carrier.replicas
+        for place, report in enumerate(reports):
+            if (report.shard, report.replica) not in joined:
+                return place
+        return None
 
     def has(self, shard: int, replica: int) -> bool:
         return self.connection(shard, replica) is not None
