@@ -21,6 +21,17 @@ def test_silence_counts_from_the_last_sign_of_life() -> None:
     assert liveness.failed() == [ONE]
 
 
+def test_several_that_are_heard_of_together_live() -> None:
+    together, apart = (Liveness(timeout_us=300, first_us=1000, look_us=100) for _ in range(2))
+    together.heard_all(each for each in (ONE, OTHER, ONE))
+    apart.heard(ONE)
+    apart.heard(OTHER)
+    for times in (1, 1, 1):
+        assert looking(times, together) == looking(times, apart)
+        assert [together.is_alive(each) for each in (ONE, OTHER)] == [apart.is_alive(each) for each in (ONE, OTHER)]
+    assert together.failed() == [ONE, OTHER]
+
+
 def test_a_leader_that_was_paused_counts_no_more_than_it_meant_to_wait() -> None:
     liveness = Liveness(timeout_us=300, first_us=0, look_us=100)
     liveness.heard(ONE)

@@ -1,6 +1,7 @@
 """What reports add up to, in whatever order and number they come (Scalog §4.1; invariants 4 and 5)."""
 
 import random
+from typing import Any
 
 import msgspec
 import pytest
@@ -11,6 +12,7 @@ from tests.ordering.building import Driver, placed, report
 from ithaca.engines.scalog.ordering.entries import CloseLane, Finalize, OpenLane, RemoveReplica, TrimTo
 from ithaca.engines.scalog.ordering.leader import CutProposer
 from ithaca.engines.scalog.ordering.reports import Report, Reports
+from ithaca.model.cut import lane_key
 from ithaca.model.errors import InvalidInput
 from ithaca.model.limits import SHARD_REPLICAS_MAX
 from ithaca.model.positions import LaneId
@@ -179,6 +181,80 @@ def test_reports_travel_and_are_checked() -> None:
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(sent), type=Report) == sent
     with pytest.raises(InvalidInput, match="of another"):
         report(1, 0, {LaneId(2, 0, 1): 5})
+
+
+class Naive:
+    """Keeps every report, and works out what they add up to each time that it is asked."""
+
+    def __init__(self, driver: Driver) -> None:
+        self.driver = driver
+        self.accepted: list[Report] = []
+
+    def restarted(self, replica: int, boot: int) -> None:
+        """What it said before counts no more."""
+        its = [each for each in self.accepted if each.replica == replica]
+        if max([each.boot for each in its], default=boot) < boot:
+            self.accepted = [each for each in self.accepted if each.replica != replica]
+
+    def counting(self) -> list[list[Report]]:
+        """Of each member that counts the reports of its newest boot."""
+        shard = self.driver.state.shards.by_number[1]
+        newest: list[list[Report]] = []
+        for member in shard.replicas:
+            its = [each for each in self.accepted if (each.epoch, each.replica) == (shard.epoch, member.replica)]
+            boot = max([each.boot for each in its], default=0)
+            if its and boot >= member.boot:
+                newest.append([each for each in its if each.boot == boot])
+        return newest
+
+    def synced(self) -> tuple[list[tuple[int, int]], int]:
+        shard, counting = self.driver.state.shards.by_number[1], self.counting()
+
+        def ranked(values: list[int]) -> int:
+            return sorted(values, reverse=True)[shard.f] if len(values) > shard.f else 0
+
+        lengths = {
+            lane: ranked([max(dict(each.lengths).get(lane, 0) for each in its) for its in counting])
+            for lane in shard.open_lanes()
+        }
+        runs_cut = ranked([max(each.runs_cut for each in its) for its in counting])
+        return [(lane_key(lane), length) for lane, length in lengths.items()], runs_cut
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["report"] * 9 + ["restart", "open", "remove"]),
+        st.integers(0, 4),
+        st.sampled_from([1, 1, 1, 2, 3]),
+        st.integers(0, 9),
+        st.lists(st.integers(0, 20), min_size=5, max_size=5),
+    ),
+    min_size=6,
+    max_size=25,
+)
+
+
+@given(st.sampled_from([(0, False), (1, False), (2, False), (1, True), (2, True)]), STEPS)
+def test_what_is_durable_is_what_all_reports_say(kind: tuple[int, bool], steps: list[Any]) -> None:
+    """Of one, two and more copies, with masking and without, as replicas start again and are removed."""
+    driver = Driver()
+    lanes = driver.shard(1, f=kind[0], masking=kind[1])
+    reports, naive = Reports(driver.state), Naive(driver)
+    for what, chosen, boot, cut, lengths in steps:
+        replica = lanes[chosen % len(lanes)].replica
+        if what == "restart":
+            naive.restarted(replica, boot)
+            reports.restarted(1, replica, boot)
+        elif what == "open":
+            driver.apply(OpenLane(1, replica, boot))
+        elif what == "remove":
+            driver.apply(RemoveReplica(1, driver.state.shards.by_number[1].epoch, replica))
+        else:
+            said = {lane: length for lane, length in zip(lanes, lengths, strict=False) if length}
+            epoch = driver.state.shards.by_number[1].epoch
+            if reports.receive(each := report(1, replica, said, boot=boot, epoch=epoch, runs_cut=cut)):
+                naive.accepted.append(each)
+        assert reports.synced(1) == naive.synced() == (reports.durable(1), reports.runs_cut(1))
 
 
 LENGTHS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1), st.integers(0, 20)), max_size=25)

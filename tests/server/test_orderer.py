@@ -196,9 +196,11 @@ async def test_cuts_keep_the_interval_and_miss_nothing(tmp_path: Path) -> None:
     async with orderers(cluster_file(orderers=1, replicas=1, order_interval_us=20_000), tmp_path) as group:
         replica = FakeReplica(0, 0)
         async with joined(group.address(await group.leader()), [replica]):
-            for length in range(1, 6):
+            replica.report({replica.lane: 1})
+            first = await replica.hear_cut(1)
+            for length in range(2, 6):
                 replica.report({replica.lane: length})
-            first, second = await replica.hear_cut(1), await replica.hear_cut(2)
+            second = await replica.hear_cut(2)
             assert (first.tail, second.tail) == (2, 6), "what comes within the interval goes into one cut"
             assert second.time_us - first.time_us >= 19_000
 
@@ -234,6 +236,23 @@ async def test_a_report_counts_only_for_whoever_joined(tmp_path: Path) -> None:
             assert replica.mailbox is not None
             assert isinstance(await replica.mailbox.lost, ProtocolError)
         assert await tail(leader) == 1
+
+
+async def test_what_is_reported_together_is_ordered_by_one_cut_up_to_whoever_has_not_joined(tmp_path: Path) -> None:
+    async with orderers(cluster_file(orderers=1, shards=2, replicas=1), tmp_path) as group:
+        leader = group.address(await group.leader())
+        replica, other = FakeReplica(0, 0), FakeReplica(1, 0)
+        async with joined(leader, [replica, other]):
+            assert replica.mailbox is not None
+            impostor = FakeReplica(1, 0)
+            impostor.connection = replica.connection
+            for length in range(1, 5):
+                replica.report({replica.lane: length})
+            impostor.report({other.lane: 5})
+            replica.report({replica.lane: 9})
+            cut = await other.hear_cut(1)
+            assert isinstance(await replica.mailbox.lost, ProtocolError)
+            assert (cut.tail, await tail(leader)) == (5, 5)
 
 
 async def test_a_replica_that_joins_again_replaces_its_old_connection(tmp_path: Path) -> None:

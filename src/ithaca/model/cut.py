@@ -57,6 +57,18 @@ def lane_of(key: int) -> LaneId:
     return LaneId(key >> _SHARD_SHIFT, key >> _REPLICA_SHIFT & REPLICA_NUMBER_MAX, key & INCARNATION_MAX)
 
 
+def lanes_of(keys: Vector) -> list[LaneId]:
+    """Each of these as a lane.
+
+    >>> lanes_of(np.array([lane_key(LaneId(3, 1, 7))]))
+    [LaneId(shard=3, replica=1, incarnation=7)]
+    """
+    if len(keys) <= FEW:
+        return [lane_of(key) for key in keys.tolist()]
+    columns = (keys >> _SHARD_SHIFT, keys >> _REPLICA_SHIFT & REPLICA_NUMBER_MAX, keys & INCARNATION_MAX)
+    return list(map(LaneId._make, zip(*(column.tolist() for column in columns), strict=True)))
+
+
 def shard_of(key: int) -> int:
     return key >> _SHARD_SHIFT
 

@@ -5,7 +5,7 @@ when it is too large for that, the frame's payload. Batches travel beside it unt
 A connection begins with `Hello` from whoever dialled and `Welcome`, or a `Failure`, from the other side.
 
 Read `messages` first: its table says who sends what to whom. The messages themselves are in modules of their own, by
-what they are about; `greeting` is said on every connection, `members` among orderers, `consumers` and `users` are asked
-of any leader, `filters` are filters on keys, `fields` bounds of fields. `codec` turns messages into frames and back,
-`failures` errors into messages and back.
+what they are about; `greeting` is said on every connection, `members` among orderers, `consumers` and `users` are
+asked of any leader, `filters` are filters on keys, `fields` bounds of fields. `codec` turns messages into frames and
+back, `together` hands on in one go those that came together, `failures` turns errors into messages and back.
 """

@@ -134,6 +134,21 @@ def decode_message(frame: Frame) -> Received:
     return Received(message, frame.correlation, bool(frame.flags & _ANSWER), payload)
 
 
+def number_of(kind: type[msgspec.Struct]) -> int:
+    """Of the frames of this message."""
+    return _number_of[kind]
+
+
+def decode_plain(number: int, frames: Sequence[Frame]) -> list[Message]:
+    """The messages of frames that are all of this type and have no flags; none at all if one of them is malformed:
+    `decode_message` says of each what is wrong with it."""
+    decode = _decoders[number].decode
+    try:
+        return [decode(frame.header) for frame in frames]
+    except UNDECODABLE:
+        return []
+
+
 def _parted(payload: Buffer, length: int) -> tuple[Buffer, Buffer]:
     """The message of `length` bytes at the start of a payload, and what follows it."""
     end = length + -length % 8

@@ -28,6 +28,7 @@ from ithaca.model.view import Address
 from ithaca.protocol.codec import Message, Received, decode_message, encode_message
 from ithaca.protocol.failures import error_of, failure_of
 from ithaca.protocol.greeting import Failure, Hello, Welcome
+from ithaca.protocol.together import Together
 from ithaca.runtime.passage import Passage
 from ithaca.runtime.tls.layer import TlsLayer, receive_block, tls_error
 from ithaca.users.caller import Caller
@@ -81,6 +82,8 @@ class Connection(asyncio.BufferedProtocol):
         self._error: IthacaError | None = None
         self.judge: Callable[[Received], None] | None = None
         """Raises for a message that the other side must not send."""
+        self.together: Together | None = None
+        """Which messages whoever takes them takes in one go, unless each is judged or passed on by itself."""
         self.passage: Passage | None = None
         """What is between a client and whoever takes its messages."""
         self.name = "a peer"
@@ -333,6 +336,9 @@ class Connection(asyncio.BufferedProtocol):
                 self._inside_since = None
             elif frames or self._inside_since is None:
                 self._inside_since = self._loop.time()
+            if self.together is not None and self.judge is None and self.passage is None:
+                self.together.pass_on(self, frames, self._receive)
+                frames = []
             for frame in frames:
                 self._receive(frame)
                 if not self.is_open:

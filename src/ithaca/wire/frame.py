@@ -35,6 +35,8 @@ ROOM_BYTES_MIN: Final = 4096
 COPIED_BYTES_MAX: Final = CACHED_BATCH_BYTES_MAX
 """A payload up to this is copied, so that whoever keeps it, as a lane's cache does, does not keep a whole block."""
 _PREFIX = struct.Struct("<IBBHII")
+_ZEROS = tuple(map(bytes, range(8)))
+"""Paddings."""
 
 
 class Frame(NamedTuple):
@@ -146,13 +148,14 @@ class FrameDecoder:
 
     def _decode(self, frames: list[Frame]) -> int:
         """Take the frames that are whole; returns how long the next one is, as far as that is known."""
-        while self._end - self._start >= PREFIX_BYTES:
-            length, kind, flags, header_bytes, correlation, reserved = _PREFIX.unpack_from(self._block, self._start)
+        block, end = self._block, self._end
+        while end - (start := self._start) >= PREFIX_BYTES:
+            length, kind, flags, header_bytes, correlation, reserved = _PREFIX.unpack_from(block, start)
             self._check(length, header_bytes, reserved)
-            stop = self._start + length
-            if stop > self._end:
+            stop = start + length
+            if stop > end:
                 return int(length)
-            header, payload = self._split(self._start + PREFIX_BYTES, header_bytes, stop)
+            header, payload = self._split(start + PREFIX_BYTES, header_bytes, stop)
             frames.append(Frame(kind, flags, correlation, header, payload))
             self._start = stop
             self._large_bytes = length if self.are_alike and length > RECEIVE_BLOCK_BYTES else 0
@@ -170,12 +173,15 @@ class FrameDecoder:
 
     def _split(self, header_at: int, header_bytes: int, stop: int) -> tuple[bytes, Buffer]:
         """The header and the payload of a whole frame whose prefix was checked."""
-        block = self._block
-        header_end = header_at + header_bytes
-        payload_at = header_end + (-header_bytes & 7)
-        if any(block[header_end:payload_at]):
-            raise ProtocolError("the padding behind a frame's header is not zero")
-        header = bytes(block[header_at:header_end])
+        block, padding = self._block, -header_bytes & 7
+        payload_at = header_at + header_bytes + padding
+        header = bytes(block[header_at:payload_at])
+        if padding:
+            if not header.endswith(_ZEROS[padding]):
+                raise ProtocolError("the padding behind a frame's header is not zero")
+            header = header[:header_bytes]
+        if stop == payload_at:
+            return header, b""
         if stop - payload_at <= COPIED_BYTES_MAX:
             return header, bytes(block[payload_at:stop])
         self._lent = True

@@ -56,11 +56,16 @@ class OrderClock:
         """What the order's time may be by now, as far as this server knows."""
         return self._time_us + max(0, now_us - self._at_us)
 
+    def recent(self, now_us: int) -> int | None:
+        """What `lead` says without a look at any other clock, a moment after it has had one; None when it has to."""
+        return self.read(now_us) if self.is_known and now_us - self._at_us < CLOCK_LOOK_US else None
+
     def lead(self, wall_us: int, voters: Iterable[int], now_us: int) -> int:
         """The order's time, as the leader says it."""
+        recent_us = self.recent(now_us)
+        if recent_us is not None:
+            return recent_us
         time_us = self.read(now_us)
-        if self.is_known and now_us - self._at_us < CLOCK_LOOK_US:
-            return time_us
         agreed_us = self.agreed_us(wall_us, voters, now_us)
         if agreed_us is not None and self.is_known:
             most_us = max(0, now_us - self._at_us) * CLOCK_SLEW_PERCENT // 100

@@ -135,12 +135,14 @@ class CutProposer:
         self._heard.clear()
 
     def _note(self, shard: int) -> None:
-        for key, length in self._reports.durable(shard):
-            if length > self._proposed.get(key, 0):
-                self._moved[key] = length
-            else:
-                self._moved.pop(key, None)
-        self._retention.synced(shard, self._reports.runs_cut(shard))
+        durable, runs_cut = self._reports.synced(shard)
+        proposed, moved = self._proposed, self._moved
+        for key, length in durable:
+            if length > proposed.get(key, 0):
+                moved[key] = length
+            elif moved:
+                moved.pop(key, None)
+        self._retention.synced(shard, runs_cut)
 
     def _ready(self) -> dict[int, int]:
         """What moved, without the shards that are left out for now."""

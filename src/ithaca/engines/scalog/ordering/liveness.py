@@ -5,7 +5,7 @@ looks no more counts than it meant to let pass. So a leader that was paused, and
 sockets, calls nobody silent before it has read that.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 Member = tuple[int, int]
 """A replica: the numbers of its shard and its own."""
@@ -35,6 +35,12 @@ class Liveness:
         """It lives."""
         self._silent_us[member] = 0
         self._known.add(member)
+
+    def heard_all(self, members: Iterable[Member]) -> None:
+        """They live."""
+        heard = dict.fromkeys(members, 0)
+        self._silent_us.update(heard)
+        self._known.update(heard)
 
     def look(self, elapsed_us: int, members: Collection[Member]) -> int:
         """So much time has passed since the last look, and these are all that are to be watched; says what counts."""

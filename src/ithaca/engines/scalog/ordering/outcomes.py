@@ -6,6 +6,7 @@ say what is so, not what to add.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby, pairwise, repeat
 from typing import Annotated, Literal
 
 import msgspec
@@ -17,13 +18,15 @@ from ithaca.engines.scalog.ordering.lost import Unplaced
 from ithaca.engines.scalog.ordering.prepared.outcomes import PartOutcome
 from ithaca.model.consumers import ConsumerOutcome
 from ithaca.model.cut import (
+    FEW,
     LaneLengths,
     LaneRun,
     ShardCut,
     Vector,
     check_follows,
-    lane_of,
+    lanes_of,
     pack,
+    shard_numbers,
     shard_rows,
     shards_of,
     unpack,
@@ -203,14 +206,21 @@ class OrderedCut:
 
     def of_shard(self, shard: int) -> ShardCut:
         """What this shard is streamed."""
-        runs = self.columns(shard_rows(self.keys, shard))
-        return ShardCut(
-            shard,
-            self.number,
-            self.tail,
-            self.time_us,
-            tuple(LaneRun(lane_of(key), lsn, position, count, follows) for key, lsn, position, count, follows in runs),
-        )
+        return ShardCut(shard, self.number, self.tail, self.time_us, tuple(self._runs(shard_rows(self.keys, shard))))
+
+    def runs_by_shard(self) -> dict[int, tuple[LaneRun, ...]]:
+        """The runs of each shard that has some, taken apart in one go: one cut is news for very many shards."""
+        if len(self.keys) <= FEW:
+            return {shard: tuple(runs) for shard, runs in groupby(self._runs(), lambda run: run.lane.shard)}
+        shards = shard_numbers(self.keys)
+        starts = np.flatnonzero(np.diff(shards, prepend=-1))
+        runs, places = tuple(self._runs()), pairwise([*starts.tolist(), len(shards)])
+        return {shard: runs[start:stop] for shard, (start, stop) in zip(shards[starts].tolist(), places, strict=True)}
+
+    def _runs(self, rows: slice = slice(None)) -> Iterator[LaneRun]:
+        keys, lsns, positions, counts = (column[rows] for column in (self.keys, self.lsns, self.positions, self.counts))
+        follows = repeat(0, len(keys)) if self.follows is None else self.follows[rows].tolist()
+        return map(LaneRun, lanes_of(keys), lsns.tolist(), positions.tolist(), counts.tolist(), follows)
 
 
 class PackedCut(msgspec.Struct, frozen=True, array_like=True):

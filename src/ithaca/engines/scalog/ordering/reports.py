@@ -18,6 +18,7 @@ from ithaca.model.errors import InvalidInput
 from ithaca.model.limits import (
     BOOT_MAX,
     LANE_RECORDS_MAX,
+    PART_INCARNATION_MIN,
     REPLICA_NUMBER_MAX,
     REPORT_LANES_MAX,
     SHARD_NUMBER_MAX,
@@ -44,10 +45,10 @@ class Report(msgspec.Struct, frozen=True, array_like=True):
     ]
 
     def __post_init__(self) -> None:
+        shard = self.shard
         for lane, _ in self.lengths:
-            lane_key(lane)
-            if lane.shard != self.shard:
-                raise InvalidInput(f"replica {self.replica} of shard {self.shard} reports on lane {lane} of another")
+            if lane[0] != shard:
+                raise InvalidInput(f"replica {self.replica} of shard {shard} reports on lane {lane} of another")
 
 
 class _Held:
@@ -60,35 +61,70 @@ class _Held:
         self.runs_cut = 0
         self.lengths: dict[LaneId, int] = {}
 
-    def raise_to(self, report: Report, is_known: Callable[[LaneId], bool]) -> None:
-        """Of lanes that are not there, which may come, a bounded number is kept."""
-        self.runs_cut = max(self.runs_cut, report.runs_cut)
-        lengths = self.lengths
+    def raise_to(self, report: Report, is_known: Callable[[LaneId], bool]) -> bool:
+        """Of lanes that are not there, which may come, a bounded number is kept. Says whether there are parts."""
+        if report.runs_cut > self.runs_cut:
+            self.runs_cut = report.runs_cut
+        lengths, has_parts = self.lengths, False
         for lane, length in report.lengths:
-            if length <= lengths.get(lane, 0):
-                continue
-            if lane in lengths or len(lengths) < REPORT_LANES_MAX or is_known(lane):
+            if lane[2] >= PART_INCARNATION_MIN:
+                has_parts = True
+            known = lengths.get(lane)
+            if known is None:
+                if length and (len(lengths) < REPORT_LANES_MAX or is_known(lane)):
+                    lengths[lane] = length
+            elif length > known:
                 lengths[lane] = length
+        return has_parts
 
 
 class _Group:
     """The newest reports from one shard under one epoch, of learners too."""
 
-    __slots__ = ("held", "lanes", "shard")
+    __slots__ = ("_counting", "_held", "copies", "epoch", "lanes", "shard")
 
     def __init__(self, shard: Shard) -> None:
-        self.held: dict[int, _Held] = {}
+        self._held: dict[int, _Held] = {}
         self.follow(shard)
 
     def follow(self, shard: Shard) -> None:
         """The shard has changed, but not its configuration."""
         self.shard = shard
+        self.epoch, self.copies = shard.epoch, shard.copies
         self.lanes = [(lane_key(lane), lane) for lane in shard.open_lanes()]
+        self._counting: list[_Held] | None = None
+
+    @property
+    def held(self) -> Mapping[int, _Held]:
+        """Of each replica the maxima of its newest boot."""
+        return self._held
+
+    def hold(self, replica: int, held: _Held | None) -> None:
+        """A replica has begun to report, or what it has reported is not there any more."""
+        self._counting = None
+        if held is None:
+            del self._held[replica]
+        else:
+            self._held[replica] = held
 
     def members(self) -> list[_Held]:
         """What counts: a replica that was started again may have lost what it reported before."""
-        found = ((each, self.held.get(each.replica)) for each in self.shard.replicas)
-        return [held for each, held in found if held is not None and held.boot >= each.boot]
+        if self._counting is None:
+            found = ((each, self._held.get(each.replica)) for each in self.shard.replicas)
+            self._counting = [held for each, held in found if held is not None and held.boot >= each.boot]
+        return self._counting
+
+    def durable(self) -> list[tuple[int, int]]:
+        """The key and the durable length of each open lane."""
+        copies, lengths = self.copies, [held.lengths for held in self.members()]
+        if len(lengths) == copies == 2:  # nearly every shard
+            one, other = lengths[0].get, lengths[1].get
+            return [(key, min(one(lane, 0), other(lane, 0))) for key, lane in self.lanes]
+        return [(key, _largest(copies, [of.get(lane, 0) for of in lengths])) for key, lane in self.lanes]
+
+    def runs_cut(self) -> int:
+        """The newest cut whose runs enough members have synced, with all before it."""
+        return _largest(self.copies, [held.runs_cut for held in self.members()])
 
 
 class Reports:
@@ -109,34 +145,36 @@ class Reports:
     def receive(self, report: Report) -> bool:
         """Keep the maxima; False for a report that is stale or from nowhere."""
         group = self._group(report.shard)
-        if group is None or report.epoch != group.shard.epoch:
+        if group is None or report.epoch != group.epoch:
             return False
         held = group.held.get(report.replica)
         if held is None or report.boot > held.boot:
             if not _may_start(group, report):
                 return False
-            held = group.held[report.replica] = _Held(report.boot)
+            held = _Held(report.boot)
+            group.hold(report.replica, held)
         elif report.boot < held.boot:
             return False
-        held.raise_to(report, self._is_known)
-        if group.shard.find(report.replica) is not None:
+        if held.raise_to(report, self._is_known) and group.shard.find(report.replica) is not None:
             self._forget_settled(held, report)
         return True
 
     def durable(self, shard: int) -> list[tuple[int, int]]:
         """The key and the durable length of each open lane of the shard."""
         group = self._group(shard)
-        if group is None:
-            return []
-        members, copies = group.members(), group.shard.copies
-        return [(key, _largest(copies, [held.lengths.get(lane, 0) for held in members])) for key, lane in group.lanes]
+        return [] if group is None else group.durable()
+
+    def synced(self, shard: int) -> tuple[list[tuple[int, int]], int]:
+        """Both `durable` and `runs_cut`."""
+        group = self._group(shard)
+        return ([], 0) if group is None else (group.durable(), group.runs_cut())
 
     def durable_length(self, lane: LaneId) -> int:
         """How much of a lane, which may be a part, f+1 replicas of its shard have synced."""
         group = self._group(lane.shard)
         if group is None:
             return 0
-        return _largest(group.shard.copies, [held.lengths.get(lane, 0) for held in group.members()])
+        return _largest(group.copies, [held.lengths.get(lane, 0) for held in group.members()])
 
     def lengths_of(self, shard: int, replica: int) -> Mapping[LaneId, int]:
         """How much of each lane a replica has synced, by all of its reports since it started."""
@@ -156,12 +194,12 @@ class Reports:
         group = self._group(shard)
         held = None if group is None else group.held.get(replica)
         if group is not None and held is not None and held.boot < boot:
-            del group.held[replica]
+            group.hold(replica, None)
 
     def runs_cut(self, shard: int) -> int:
         """The newest cut whose runs f+1 replicas of the shard have synced, with all before it."""
         group = self._group(shard)
-        return _largest(group.shard.copies, [held.runs_cut for held in group.members()]) if group else 0
+        return 0 if group is None else group.runs_cut()
 
     def shards(self) -> list[int]:
         """The shards that have reported."""
@@ -196,7 +234,7 @@ class Reports:
         if shard is None:
             self._groups.pop(number, None)
             return None
-        if group is None or group.shard.epoch != shard.epoch:
+        if group is None or group.epoch != shard.epoch:
             group = self._groups[number] = _Group(shard)
         elif group.shard is not shard:
             group.follow(shard)
@@ -217,4 +255,6 @@ def _largest(rank: int, values: list[int]) -> int:
     >>> _largest(2, [5, 9, 7]), _largest(2, [5])
     (7, 0)
     """
-    return sorted(values)[-rank] if len(values) >= rank else 0
+    if len(values) <= rank:
+        return min(values) if len(values) == rank else 0
+    return sorted(values)[-rank]

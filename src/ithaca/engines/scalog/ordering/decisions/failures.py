@@ -6,6 +6,7 @@ on a replica that was only paused: when that comes back, it finds its lane close
 nobody ordered is refused to whoever waits for it.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Generic, NamedTuple
 
@@ -89,6 +90,10 @@ class Failures(Generic[LinkT]):
         self._liveness.heard((shard, replica))
         if is_complete is not None:
             (self._whole.add if is_complete else self._whole.discard)((shard, replica))
+
+    def heard_all(self, members: Iterable[Member]) -> None:
+        """Reports of all of these came."""
+        self._liveness.heard_all(members)
 
     def look(self, now_us: int) -> list[FailureEffect]:
         """Look who is silent, and answer that. One entry at a time is under way about a shard."""

@@ -180,14 +180,17 @@ class Spares(Generic[LinkT]):
         self._learners[address] = Learner(shard.shard, replica, link, asked_s)
         return [WatchLearners()]
 
+    @property
+    def has_learners(self) -> bool:
+        """Whether anybody learns."""
+        return bool(self._learners)
+
     def reported(self, leader: CutProposer, report: Report) -> AddReplica | None:
         """The entry that adds whoever has just reported, if it is a learner and may be added.
 
         One at a time is added to a shard: say `added` when that is over.
         """
         number, replica = report.shard, report.replica
-        if not self._learners:
-            return None
         shard = self._state.shards.by_number.get(number)
         found = [each for each in self._learners.items() if (each[1].shard, each[1].replica) == (number, replica)]
         if not found or shard is None:

@@ -37,6 +37,7 @@ class FailureService:
         self.look_s = self._core.look_s
         """How often to `look`."""
         self.heard = self._core.heard
+        self.heard_all = self._core.heard_all
         self.availability = self._core.availability
 
     def look(self) -> None:

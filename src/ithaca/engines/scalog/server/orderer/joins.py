@@ -1,7 +1,7 @@
 """What storage servers ask of the leader: replicas join, here or through an aggregator, report and give signs of life;
 spares enlist, and learners are let in."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ithaca.engines.scalog.messages.aggregation import Assigned
 from ithaca.engines.scalog.messages.order import Admit
@@ -117,12 +117,22 @@ class JoinRequests:
             self._answers.leading.heard(message.shard, message.replica, is_complete=False)
 
     def report(self, connection: Connection, received: Received, message: ReportIs) -> None:
-        report, leading = message.report, self._answers.leading
+        self.reports(connection, (message,))
+
+    def reports(self, connection: Connection, messages: Sequence[ReportIs]) -> None:
+        """Take in what came together: all in front of the first of a replica that has not joined over this."""
+        leading = self._answers.leading
         if leading is None:
             return  # the connection is about to end
-        if not self._streams.has_joined(connection, report.shard, report.replica):
-            raise ProtocolError(f"{connection.name} reports as {report.shard}/{report.replica}, and has not joined so")
-        leading.receive(report)
+        reports = [message.report for message in messages]
+        stranger = self._streams.stranger(connection, reports)
+        if stranger is None:
+            leading.receive_all(reports)
+            return
+        if stranger:
+            leading.receive_all(reports[:stranger])
+        report = reports[stranger]
+        raise ProtocolError(f"{connection.name} reports as {report.shard}/{report.replica}, and has not joined so")
 
     def sign_of_life(self, connection: Connection, request: Received, message: SignOfLife) -> None:
         if self._answers.leading is not None:

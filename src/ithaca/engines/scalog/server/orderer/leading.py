@@ -115,16 +115,19 @@ class LeaderService:
     def receive_all(self, reports: Sequence[Report]) -> None:
         """Take in reports that came together, and propose the cut that they make due. Each is a sign of life."""
         self._metrics.reports.inc(len(reports))
-        for report in reports:
-            self._failures.heard(report.shard, report.replica)
+        self._failures.heard_all((report.shard, report.replica) for report in reports)
         leader = self._leader
-        accepted = [report for report in reports if leader.receive(report)] if leader is not None else []
-        if leader is not None and accepted:
+        if leader is None:
+            return
+        accepted = list(filter(leader.receive, reports))
+        if accepted:
             self.propose()
-            for shard in dict.fromkeys(report.shard for report in accepted):
-                self._parts.reported(leader, shard)
-            for report in accepted:
-                self.spares.reported(leader, report)
+            if self._parts.are_awaited:
+                for shard in dict.fromkeys(report.shard for report in accepted):
+                    self._parts.reported(leader, shard)
+            if self.spares.has_learners:
+                for report in accepted:
+                    self.spares.reported(leader, report)
 
     def heard(self, shard: int, replica: int, is_complete: bool) -> None:
         """A replica has given a sign of life, and said whether it lacks nothing."""

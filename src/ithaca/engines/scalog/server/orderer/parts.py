@@ -53,9 +53,14 @@ class PartKeeping:
             former.failed(Unavailable(f"part {message.lane} is being finished by a later request"))
         self._try(leader, _Finishing(message, done, failed))
 
+    @property
+    def are_awaited(self) -> bool:
+        """Whether somebody waits until a part is durable."""
+        return bool(self._finishing)
+
     def reported(self, leader: CutProposer, shard: int) -> None:
         """Something of this shard may be durable that was not."""
-        for lane, finishing in list(self._finishing.items()) if self._finishing else ():
+        for lane, finishing in list(self._finishing.items()):
             if lane.shard == shard:
                 del self._finishing[lane]
                 self._try(leader, finishing)

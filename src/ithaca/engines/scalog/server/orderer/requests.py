@@ -41,6 +41,7 @@ from ithaca.protocol.codec import Received
 from ithaca.protocol.consumers import BeatGroup, ChangeConsumers, ConsumersChanged, GetConsumers, GetGroup
 from ithaca.protocol.greeting import GetStatus, StatusIs
 from ithaca.protocol.members import AddOrderer, GetMembers, RemoveOrderer
+from ithaca.protocol.together import Together
 from ithaca.runtime.connection import Connection
 from ithaca.runtime.metrics import OrdererMetrics
 from ithaca.server.consumers import Question
@@ -68,6 +69,8 @@ class Requests:
         self._answers = Answers(machine, host, metrics)
         self._views = ViewRequests(self._answers)
         joins = self._joins = self._make_joins(streams, aggregators)
+        self.together = Together.of(ReportIs, joins.reports)
+        """What is taken in one go of what came together."""
         self._handlers: dict[type, Callable[[Connection, Received, Any], None]] = {
             ReportIs: joins.report,
             GetView: self._views.get,

@@ -208,6 +208,7 @@ class OrdererServer(HostingServer):
 
     def _peer_of(self, connection: Connection) -> Peer:
         assert self._requests is not None
+        connection.together = self._requests.together
         return self._requests
 
     def _set_gauges(self, driver: RaftDriver) -> None:

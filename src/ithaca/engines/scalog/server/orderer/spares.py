@@ -108,6 +108,11 @@ class SpareService:
         """Have spares learn what these shards are short of."""
         self._perform(self.core.complete(shards, monotonic_s(), forgets_absent=forgets_absent))
 
+    @property
+    def has_learners(self) -> bool:
+        """Whether anybody learns who may be added by what he reports."""
+        return self.core.has_learners
+
     def reported(self, leader: CutProposer, report: Report) -> None:
         """Add whoever has reported, if it is a learner that has caught up."""
         entry = self.core.reported(leader, report)

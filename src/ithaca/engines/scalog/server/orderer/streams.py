@@ -6,7 +6,7 @@ A connection may carry several replicas, and then gets the news of all their sha
 aggregator, which passes them on by an object like this one, gets a cut as vectors instead of taken apart.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from ithaca.engines.scalog.messages.aggregation import Assigned, CarriedNews, Left, OrderNews
 from ithaca.engines.scalog.messages.reporting import News, ShardNews
@@ -37,7 +37,8 @@ from ithaca.engines.scalog.ordering.prepared.outcomes import (
     PartsUnfit,
     PublishConflicts,
 )
-from ithaca.model.cut import LaneRun, ShardCut, Vector, lane_of, shard_of
+from ithaca.engines.scalog.ordering.reports import Report
+from ithaca.model.cut import LaneRun, ShardCut, Vector
 from ithaca.model.errors import Unavailable
 from ithaca.model.limits import CUT_PART_NEWS_BYTES_MAX, FIRST_TOLD_LANES_MAX
 from ithaca.model.view import Address
@@ -140,6 +141,15 @@ class NewsStreams:
         carrier = self._carriers.get(connection)
         return carrier is not None and (shard, replica) in carrier.replicas
 
+    def stranger(self, connection: Connection, reports: Sequence[Report]) -> int | None:
+        """The first of these reports whose replica has not joined over this connection; None if all have."""
+        carrier = self._carriers.get(connection)
+        joined = {} if carrier is None else carrier.replicas
+        for place, report in enumerate(reports):
+            if (report.shard, report.replica) not in joined:
+                return place
+        return None
+
     def has(self, shard: int, replica: int) -> bool:
         return self.connection(shard, replica) is not None
 
@@ -190,15 +200,15 @@ class NewsStreams:
             aggregator.take_cut(cut)
         if not self._direct:
             return
-        runs = _runs_by_shard(cut)
+        runs = cut.runs_by_shard()
         if len(cut.keys) <= FIRST_TOLD_LANES_MAX:
             self._await_owners(runs)
         for shard, carriers in self._direct.items():
-            part = ShardCut(shard, cut.number, cut.tail, cut.time_us, tuple(runs.get(shard, ())))
+            part = ShardCut(shard, cut.number, cut.tail, cut.time_us, runs.get(shard, ()))
             for carrier in carriers:
                 carrier.items.append(part)
 
-    def _await_owners(self, runs: "dict[int, list[LaneRun]]") -> None:
+    def _await_owners(self, runs: Mapping[int, Sequence[LaneRun]]) -> None:
         for shard, of_shard in runs.items():
             for run in of_shard:
                 owner = self.connection(shard, run.lane.replica)
@@ -316,11 +326,3 @@ class _ShardStream:
 
     def __init__(self) -> None:
         self.connections: dict[int, Connection] = {}
-
-
-def _runs_by_shard(cut: OrderedCut) -> dict[int, list[LaneRun]]:
-    """The runs of a cut, taken apart in one go: there are many shards, and one cut is news for all of them."""
-    runs: dict[int, list[LaneRun]] = {}
-    for key, lsn, position, count, follows in cut.columns():
-        runs.setdefault(shard_of(key), []).append(LaneRun(lane_of(key), lsn, position, count, follows))
-    return runs

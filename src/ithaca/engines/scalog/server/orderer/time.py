@@ -48,7 +48,9 @@ class OrderTime:
 
     def lead(self) -> int:
         """The order's time, as the leader says it."""
-        return self._clock.lead(wall_us(), self._voters(), _now_us())
+        now_us = _now_us()
+        time_us = self._clock.recent(now_us)  # it is asked for with every report
+        return self._clock.lead(wall_us(), self._voters(), now_us) if time_us is None else time_us
 
     def agreed_us(self) -> int | None:
         """The latest time that a majority of the voters' clocks have reached, and the order's time has; None when too
