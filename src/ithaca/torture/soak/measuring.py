@@ -18,7 +18,8 @@ from ithaca.torture.soak.work import RECORD
 
 CALLS = 100
 """Of each kind, of each cluster, in each round."""
-FRESH_STARTS = 10
+STARTS = 10
+"""Of replicas, of each cluster, in each round."""
 FRESH_RECORDS = 200
 
 
@@ -32,21 +33,30 @@ class Latencies:
 
 
 async def measured(
-    log: ClusterLog, starts_s: list[float], directory: Path, durability: Durability
+    log: ClusterLog, subject: Subject, starts: int, directory: Path, durability: Durability
 ) -> tuple[Latencies, Latencies]:
-    """The aged cluster, whose starts were timed already, and a fresh one; their calls take turns."""
+    """The aged cluster, of which so many replicas are restarted, and a fresh one; their starts and calls take turns."""
+    starts_s: list[list[float]] = [[], []]
     with Subject(directory, durability) as fresh:
-        fresh_starts_s = []
         async with await ithaca.aio.connect(fresh.bootstrap, timeout=TIMEOUT_S) as young:
-            for _ in range(FRESH_STARTS):
-                fresh_starts_s.append(await asyncio.to_thread(fresh.restart_replica))
-                await patient(lambda: young.append(RECORD))
+            for number in range(STARTS):
+                if number < starts:
+                    starts_s[0].append(await _restarted(subject, log))
+                starts_s[1].append(await _restarted(fresh, young))
             for _ in range(FRESH_RECORDS):
                 await young.append(RECORD)
             append_ms = await _in_turns(lambda: patient(lambda: log.append(RECORD)), lambda: young.append(RECORD))
             read_ms = await _in_turns(lambda: _read_any(log), lambda: _read_any(young))
-    aged = Latencies(append_ms[0], read_ms[0], _median_ms(starts_s or fresh_starts_s))
-    return aged, Latencies(append_ms[1], read_ms[1], _median_ms(fresh_starts_s))
+    aged_s, fresh_s = starts_s
+    aged = Latencies(append_ms[0], read_ms[0], _median_ms(aged_s or fresh_s))
+    return aged, Latencies(append_ms[1], read_ms[1], _median_ms(fresh_s))
+
+
+async def _restarted(subject: Subject, log: ClusterLog) -> float:
+    """How long a replica took to start; behind it something is appended, so that its lane does not vanish."""
+    taken_s = await asyncio.to_thread(subject.restart_replica)
+    await patient(lambda: log.append(RECORD))
+    return taken_s
 
 
 async def _read_any(log: ClusterLog) -> None:

@@ -5,7 +5,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from ithaca.cluster.temporary import terminations_raised
 from ithaca.model.errors import IthacaError
 from ithaca.model.records import Durability
 from ithaca.torture.clients.client import TIMEOUT_S, patient
-from ithaca.torture.soak.measuring import measured
+from ithaca.torture.soak.measuring import STARTS, measured
 from ithaca.torture.soak.plan import ROUNDS, Counts
 from ithaca.torture.soak.subject import Subject, SubjectDied
 from ithaca.torture.soak.verdict import Figure, Round, figures
@@ -82,9 +82,13 @@ async def _soak(
     worker = Worker(subject, advance)
     for number in range(options.rounds):
         async with await patient(lambda: ithaca.aio.connect(subject.bootstrap, timeout=TIMEOUT_S)) as log:
-            starts_s = await worker.do(log, options.counts.of_round(number, options.rounds))
+            share = options.counts.of_round(number, options.rounds)
+            timed = min(STARTS, share.restarts)  # of these, the last ones take turns with those of the fresh cluster
+            await worker.do(log, replace(share, restarts=share.restarts - timed))
             beside = home / "fresh"
-            aged, fresh = await measured(log, starts_s, beside, options.durability)
+            aged, fresh = await measured(log, subject, timed, beside, options.durability)
+            for _ in range(timed):
+                advance()
             await asyncio.to_thread(shutil.rmtree, beside, ignore_errors=True)
             await asyncio.to_thread(subject.collect)
             rounds.append(

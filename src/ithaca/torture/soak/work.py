@@ -27,20 +27,18 @@ class Worker:
         self._advance = advance
         self._key = itertools.count(1)
 
-    async def do(self, log: ClusterLog, share: Counts) -> list[float]:
-        """The work of a round; how long each start of a replica took, in seconds."""
+    async def do(self, log: ClusterLog, share: Counts) -> None:
+        """The work of a round."""
         await self._publish(log, share.parts)
         await self._fill_segments(log, share.segments)
-        starts_s = []
         for _ in range(share.restarts):
-            starts_s.append(await asyncio.to_thread(self._subject.restart_replica))
+            await asyncio.to_thread(self._subject.restart_replica)
             await patient(lambda: log.append(RECORD))
             self._advance()
         for _ in range(share.leader_changes):
             await asyncio.to_thread(self._subject.change_leader)
             await patient(lambda: log.append(RECORD))
             self._advance()
-        return starts_s
 
     async def _publish(self, log: ClusterLog, parts: int) -> None:
         for first in range(0, parts, TOGETHER):
