@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING
 
 from ithaca.model.errors import IthacaError, NamesFull, NoSuchSession, SessionError, SessionExpired
 from ithaca.model.interface.awaited import ClusterLog, Session
-from ithaca.model.limits import KIB
+from ithaca.model.limits import KIB, SESSION_NAME_BYTES_MAX
+from ithaca.model.security.users import OPERATOR
 from ithaca.proof import payload
 from ithaca.sim.clients.connecting import AGAIN_S, connected
 from ithaca.sim.faults.clocks import CLOCK, LEAP_CLOCKS
 from ithaca.sim.faults.scripted import STEP_CLOCKS
 from ithaca.sim.process import Process
+from ithaca.users.names import owned_name
 
 if TYPE_CHECKING:
     from ithaca.sim.configuration import Configuration
@@ -77,6 +79,13 @@ class SessionChurner:
         self._is_busy = False
         """Whether an append may be under way."""
         self.succeeded = 0
+
+    @property
+    def kept_name(self) -> str:
+        """How the cluster keeps the name that is seldom used: a guest is the operator where there are users."""
+        if not self._world.configuration.users:
+            return self.name
+        return owned_name(OPERATOR, self.name, bytes_max=SESSION_NAME_BYTES_MAX)
 
     @property
     def is_settled(self) -> bool:

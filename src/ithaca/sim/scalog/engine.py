@@ -165,7 +165,7 @@ class ScalogSimulation(Simulation):
         state = hosts.newest_state(self._world)
         assert state is not None
         names = {each.name for each in state.sessions.by_id.values() if not each.is_anonymous}
-        return names <= {churner.name for churner in self._churners}
+        return names <= {churner.kept_name for churner in self._churners}
 
     # What is left
 
