@@ -84,7 +84,7 @@ class Host:
         self.clocks = Clocks(Random(f"{world.configuration.seed} clocks of {name}"))
 
     def flip_bit(self, path: str, offset: int, bit: int, *, has_mark_behind: bool = False) -> None:
-        """Damage a byte of its disk. A mark behind it tells it from what was torn, also when the power has just gone."""
+        """Damage a byte of its disk. A mark behind it tells it from what was torn, even right after a power loss."""
         self.disk.flip_bit(path, offset, bit)
         self.was_flipped = True
         is_dark = self.address in self.world.network.dark_hosts
