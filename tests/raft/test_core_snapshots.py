@@ -54,6 +54,20 @@ def test_a_snapshot_keeps_a_log_that_agrees_with_it() -> None:
     assert not any(isinstance(each, Snapshot) for each in cluster.applied[1])
 
 
+def test_a_snapshot_has_the_members_of_its_entry_and_not_those_of_a_change_under_way() -> None:
+    """§4.1: another leader may take the change back, and what the snapshot says stays."""
+    cluster = started(1)
+    members = cluster.cores[1].node.membership
+    cluster.step(1, append(2, (1, 1), configuration_entry(2, 2, Configuration((1, 2))), commit=1))
+    assert members.current == Configuration((1, 2))
+    cluster.step(1, SnapshotTaken(1, b"state"))
+    cluster.restart(1)
+    node = cluster.cores[1].node
+    assert (node.snapshot.index, node.snapshot.configuration) == (1, Configuration((1, 2, 3)))
+    cluster.step(1, append(3, (1, 1), entry(2, 3)))
+    assert node.membership.current == Configuration((1, 2, 3))
+
+
 def test_nothing_is_applied_between_a_snapshot_and_its_sync() -> None:
     cluster = started(1)
     cluster.slow_disks.add(1)

@@ -30,21 +30,24 @@ def little_room(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "RUNS_UNSYNCED_MAX", ROOM)
 
 
-def filled(*, masking: bool = False) -> Driven:
-    """Its own lane is ordered, cut by cut, as far as there is room."""
+def filled(runs: int = ROOM, *, masking: bool = False) -> Driven:
+    """Its own lane is ordered, cut by cut, as far as there is room unless told otherwise."""
     driven = Driven(masking=masking)
     driven.joined()
-    for length in range(1, ROOM + 1):
+    for length in range(1, runs + 1):
         driven.written()
         assert one(Acknowledge, driven.cut({driven.own: length})).position == length
     return driven
 
 
+def syncing(driven: Driven) -> SyncRuns:
+    """Let the time come for a sync of the runs, which goes on."""
+    return one(SyncRuns, driven.step(Tick(10**9)) + driven.step(Tick(2 * 10**9)))
+
+
 def synced(driven: Driven) -> list[Effect]:
     """Let the time come for a sync of the runs, and have it done."""
-    effects = driven.step(Tick(10**9))
-    effects += driven.step(Tick(2 * 10**9))
-    return driven.step(RunsSynced(one(SyncRuns, effects).cut))
+    return driven.step(RunsSynced(syncing(driven).cut))
 
 
 def test_runs_for_which_there_is_no_room_are_not_known_and_stop_readers_and_answers() -> None:
@@ -106,15 +109,28 @@ def test_no_more_runs_are_taken_from_peers_than_there_is_room_for() -> None:
     assert one(FetchRuns, driven.joined()).start == ROOM
 
 
-def test_runs_that_are_noted_during_a_sync_count_until_the_next_one() -> None:
+def test_runs_count_until_their_sync_has_ended() -> None:
     driven = filled()
-    effects = driven.step(Tick(10**9)) + driven.step(Tick(2 * 10**9))
-    sync = one(SyncRuns, effects)
+    sync = syncing(driven)
     assert driven.core.runs_unsynced == ROOM, "none is durable before the sync has ended"
     driven.written()
     assert not only(NoteRuns, driven.cut({driven.own: ROOM + 1}))
     driven.step(RunsSynced(sync.cut))
     assert driven.core.runs_unsynced == 0
+
+
+def test_runs_that_are_noted_during_a_sync_count_until_the_next_one() -> None:
+    driven = filled(ROOM - 1)
+    sync = syncing(driven)
+    driven.written()
+    assert only(NoteRuns, driven.cut({driven.own: ROOM})), "there is room for one"
+    driven.step(RunsSynced(sync.cut))
+    assert driven.core.runs_unsynced == 1
+    for length in range(ROOM + 1, 2 * ROOM):
+        driven.written()
+        assert only(NoteRuns, driven.cut({driven.own: length}))
+    driven.written()
+    assert not only(NoteRuns, driven.cut({driven.own: 2 * ROOM})), "they are as many as may wait for a sync"
 
 
 def test_a_lane_that_is_closed_meanwhile_is_not_settled_before_its_positions_are_known() -> None:

@@ -52,6 +52,20 @@ def test_damage_is_met_where_a_bit_was_flipped(world: World) -> None:
     assert is_allowed(world, Corrupt("bad bytes"), "read")
 
 
+def test_damage_after_a_power_loss_looks_like_a_torn_write_unless_a_mark_stands_behind(world: World) -> None:
+    host = _replica(world)
+    host.disk.make_directory("/lanes")
+    host.disk.open("/lanes/some", create=True).write(0, [b"some"])
+    host.disk.open("/lanes/some").sync()
+    for directory in ("/", "/lanes"):
+        host.disk.sync_directory(directory)
+    world.lose_power(host)
+    host.flip_bit("/lanes/some", 1, 1, has_mark_behind=True)
+    assert not host.flip_is_hidden
+    host.flip_bit("/lanes/some", 2, 1)
+    assert host.flip_is_hidden
+
+
 def test_a_server_without_descriptors_may_end_when_it_starts_and_refuse_what_needs_a_file(world: World) -> None:
     host = _replica(world)
     errors = (StorageError("Too many open files"), OSError(errno.EMFILE, "too many open files"), StorageFull("no file"))

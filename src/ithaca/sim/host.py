@@ -83,11 +83,12 @@ class Host:
         """How many it has had."""
         self.clocks = Clocks(Random(f"{world.configuration.seed} clocks of {name}"))
 
-    def flip_bit(self, path: str, offset: int, bit: int) -> None:
-        """Damage a byte of its disk."""
+    def flip_bit(self, path: str, offset: int, bit: int, *, has_mark_behind: bool = False) -> None:
+        """Damage a byte of its disk. A mark behind it tells it from what was torn, even right after a power loss."""
         self.disk.flip_bit(path, offset, bit)
         self.was_flipped = True
-        self.flip_is_hidden = self.flip_is_hidden or self.address in self.world.network.dark_hosts
+        is_dark = self.address in self.world.network.dark_hosts
+        self.flip_is_hidden = self.flip_is_hidden or (is_dark and not has_mark_behind)
         self.world.count("bit flipped")
 
     def replace_disk(self) -> None:

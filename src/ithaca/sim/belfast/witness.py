@@ -2,6 +2,7 @@
 
 * `slots`: whatever is ordered is ordered in slots of its lane, and a shard has one lane at a time.
 * `places`: it is ordered where its primary has placed it, and no slot is used twice, whoever took the lane over.
+* `passed-over`: no cut is passed in which a lane that goes on has placed something that is not ordered with it.
 * `kept-places`: a lane that is closed without a failure has ordered all that its primary had delivered of it.
 * `promises`: whoever has promised acknowledges and delivers nothing more of that lane, in whatever start.
 * `promises-kept`: what a replica says that it has promised is on its disk.
@@ -151,10 +152,24 @@ class BelfastWitness(ScalogWitness):
                         self._are_its_slots(owners.owner, lane, position, count)
                         self._is_where_placed(lane, lsn, position, count)
         self._keeps_places(outcomes, entry)
+        if is_slots:
+            self._passes_over_nothing(state)
         for shard in state.shards.by_number.values():
             if len(shard.open_lanes()) > 1:
                 self.accuse("slots", f"shard {shard.shard} has the open lanes {shard.open_lanes()}")
         return outcomes
+
+    def _passes_over_nothing(self, state: BelfastState) -> None:
+        """Of a lane that is being taken over somebody may have placed what no copy has: its slots stay empty."""
+        ending = {lane for *_, lane in self._promised}
+        for lane, placed in self._placed.items():
+            ordered = state.lanes.ordered_length(lane)
+            if ordered not in placed or lane in ending or not state.lanes.is_open(lane):
+                continue
+            position, _ = placed[ordered]
+            if position < state.slots.tail:
+                said = f"record {ordered} of {lane}, placed at {position}, is not ordered"
+                self.accuse("passed-over", f"{said}, and the order has come to {state.slots.tail}")
 
     def _keeps_places(self, outcomes: list[Outcome], entry: BelfastEntry) -> None:
         if isinstance(entry, FailLane):

@@ -64,7 +64,7 @@ class BadMoments:
             return None
         path, marks = self._random.choice(places)
         offset = self._random.randrange(marks[-2], marks[-1])
-        host.flip_bit(path, offset, self._random.randrange(8))
+        host.flip_bit(path, offset, self._random.randrange(8), has_mark_behind=True)
         host.is_broken = True
         return f"{host.name} {path} at {offset}"
 
