@@ -44,7 +44,7 @@ class Orderers:
 
     @property
     def now_us(self) -> int:
-        return self.world.scheduler.now_ns // 1000
+        return int(self.world.scheduler.now_ns // 1000)
 
     def lead(self, clock: OrderClock, wall_us: int, ahead_us: int = 0) -> int:
         """Have it say the time, by clocks that all show this; `ahead_us` is what it says too much."""
