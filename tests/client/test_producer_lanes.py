@@ -10,9 +10,12 @@ from tests.client.fake_servers import FakeReplica
 from ithaca.engines.scalog.client.append import producer
 from ithaca.engines.scalog.client.append.appends import Appends
 from ithaca.model.errors import (
+    IthacaError,
+    Overloaded,
     Unavailable,
 )
-from ithaca.model.limits import SESSION_BATCHES_MAX
+from ithaca.model.limits import RECONNECT_PAUSE_S_MIN, SESSION_BATCHES_MAX
+from ithaca.runtime.backoff import Backoff
 
 
 @pytest.fixture
@@ -32,6 +35,36 @@ async def test_a_closed_lane_moves_the_session_and_loses_nothing(cluster: FakeCl
     receipts = [await pending for pending in pendings]
     assert [receipt.position for receipt in receipts] == list(range(2, 14))
     assert cluster.values() == [b"first", *(b"%d" % n for n in range(12))]
+
+
+@pytest.mark.parametrize(
+    ("refusal", "pauses"),
+    [
+        pytest.param(Overloaded("the lane is full"), [1, 2, 4, 1, 1], id="full"),
+        pytest.param(Unavailable("not now"), [1, 2, 4, 8, 1], id="unavailable"),
+    ],
+)
+async def test_the_troubles_of_a_home_that_is_closed_delay_nothing_at_the_next(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, refusal: IthacaError, pauses: list[int]
+) -> None:
+    """Three refusals at the home, then that it is closed, then a refusal at the next: how long each is waited."""
+    paused: list[float] = []
+
+    class Noted(Backoff):
+        def next_s(self) -> float:
+            paused.append(super().next_s())
+            return paused[-1]
+
+    monkeypatch.setattr(producer, "Backoff", Noted)
+    log = await cluster.connect()
+    replica = await home_of(cluster, log)
+    (other,) = (each for each in cluster.replicas[0] if each is not replica)
+    replica.refusals += [refusal] * 3
+    other.refusals.append(refusal)
+    cluster.close_lane(replica.lane)
+    assert (await log.append(b"elsewhere")).position == 2
+    assert paused == [RECONNECT_PAUSE_S_MIN * times for times in pauses]
+    assert cluster.values() == [b"first", b"elsewhere"]
 
 
 def lose_an_answer_and_close_the_lane(cluster: FakeCluster, replica: FakeReplica) -> None:

@@ -51,7 +51,31 @@ def test_a_replica_may_be_silent_for_a_minute(seed: int) -> None:
 
 @pytest.mark.parametrize(
     "seed",
-    [94, 380, 385, 440, 454, 474, 504, 604, 698, 710, 831, 914, 1005, 1206, 1268, 1421, 1485, 1493, 1668, 1935, 4957],
+    [
+        94,
+        380,
+        385,
+        440,
+        454,
+        474,
+        504,
+        604,
+        698,
+        710,
+        831,
+        914,
+        1005,
+        1201,
+        1206,
+        1268,
+        1421,
+        1485,
+        1493,
+        1668,
+        1751,
+        1935,
+        4957,
+    ],
 )
 def test_seeds_that_found_something_find_nothing(seed: int) -> None:
     """What each has found:
@@ -69,12 +93,14 @@ def test_seeds_that_found_something_find_nothing(seed: int) -> None:
     831: an append was under way when the servers were stopped, and had not come to the last replica.
     914: a shard was finalized before it had a record and was gone, which the judge took for unexplained.
     1005: a learner joined under the number of a replica that another leader had added, and pushed it out.
+    1201: a session waited as long at each home as the refusals of a full lane had taught it, and an append took 5 s.
     1206: as 914, when the answer to a silent replica finalized the shard.
     1268: all copies of a lane were made after it was trimmed, and none could say what a session had done in it.
     1421: a spare that stood in for one replica was taken for the successor of another, which left its shard short.
     1485: a receipt named the shard that a session had moved to, and the record was in the one that it came from.
     1493: what was behind a batch of a part that had failed was sent again and again until the deadline.
     1668: names that are used were kept as the operator's, where there are users, and the judge waited for them to go.
+    1751: a leader was slow while nobody heard it, the next one was fast, and the judge took that for a leap.
     1935: two replicas held damage that nobody had read yet, and the judge allowed for one.
     4957: all clocks were set ahead while nobody had power, and names that were idle by them went, which was accused.
     """

@@ -44,6 +44,10 @@ class TimeRules:
         self._bound_us: int | None = None
         """What the order's time was, at least, when it was last asked for, and when that was."""
         self._bound_ns = 0
+        self._leader: OrderClock | None = None
+        """Who has said so."""
+        self._ordered: tuple[int, int] | None = None
+        """The time of the last entry that anybody has applied, and when a leader said that."""
         self._said_ns: dict[int, int] = {}
         """When each time was said by a leader."""
         self._offsets: list[tuple[int, int]] = []
@@ -73,7 +77,7 @@ class TimeRules:
             self._accuse("order-time", f"it passes by {time_us - before_us} us in {passed_us} us")
         if time_us < applied_us:
             self._accuse("order-time", f"a leader says {time_us}, and {applied_us} is ordered")
-        bound_us = self._may_be(now_ns)
+        bound_us = self._may_be(now_ns, clock)
         if bound_us is not None and time_us > bound_us:
             agreed_us = self._agreed_us(max, now_ns - _HEARD_NS)
             if was_known or time_us > agreed_us + _TOLERANCE_US:
@@ -82,6 +86,7 @@ class TimeRules:
             self._leapt_ns = now_ns
         slowest_us = (self._bound_us or 0) + int((now_ns - self._bound_ns) // 1000 * _SLOW)
         self._bound_us, self._bound_ns = max(time_us, slowest_us), now_ns
+        self._leader = clock
         self._said_ns.setdefault(time_us, now_ns)
         if clock.is_known:  # else it has not applied yet what was ordered, and is about to
             ahead_us = time_us - EPOCH_US - now_ns // 1000
@@ -106,6 +111,7 @@ class TimeRules:
         bound_us = self._may_be(now_ns)
         if bound_us is not None and state.time_us > bound_us:
             self._accuse("order-time", f"entry {index} makes it {state.time_us}, and it may be {bound_us} by now")
+        self._ordered = state.time_us, self._said_ns.get(state.time_us, now_ns)
         for outcome in outcomes:
             match outcome:
                 case OrderedCut() if len(outcome.keys):
@@ -138,11 +144,18 @@ class TimeRules:
         """The run ends with this step."""
         self._world.accuse(rule, text)
 
-    def _may_be(self, now_ns: int) -> int | None:
-        """The most that the order's time may be now."""
+    def _may_be(self, now_ns: int, leader: OrderClock | None = None) -> int | None:
+        """The most that the order's time may be now, and that this leader may say.
+
+        A leader goes on from its own word. Another one may not have heard that, if it was never ordered: it goes on
+        from what it has heard, and is as fast as time may be if it is so since what was ordered.
+        """
         if self._bound_us is None:
             return None
-        return self._bound_us + int((now_ns - self._bound_ns) // 1000 * _FAST) + _TOLERANCE_US
+        bounds = [(self._bound_us, self._bound_ns)]
+        if leader not in (None, self._leader) and self._ordered is not None:
+            bounds.append(self._ordered)
+        return max(us + int((now_ns - at_ns) // 1000 * _FAST) for us, at_ns in bounds) + _TOLERANCE_US
 
     def _may_expire(self, entry: OrderingEntry, opened: tuple[int, int] | None, lane: LaneId) -> None:
         """A part has lived for as long as it was to, unless the order's time has leapt since."""

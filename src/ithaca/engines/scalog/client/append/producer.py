@@ -25,6 +25,7 @@ from ithaca.model.errors import (
     DeadlineExceeded,
     Fenced,
     IthacaError,
+    Overloaded,
     ProtocolError,
     SessionExpired,
     SessionFenced,
@@ -74,6 +75,8 @@ class Producer:
         self._must_settle = False  # whether the home is to be looked up before the next attempt
         self._pauses = Backoff()
         self._is_troubled = False
+        self._is_crowded = False
+        """Whether the last refusal was for want of room."""
         self._recovery: asyncio.Task[None] | None = None
         self._stall: asyncio.TimerHandle | None = None
         self._looking: asyncio.Task[None] | None = None
@@ -180,7 +183,11 @@ class Producer:
             self._queue.settle(index, error, self.session.home.shard)
             self._go_on()
         elif isinstance(error, _LATER):
-            self._must_settle = self._must_settle or isinstance(error, WrongLane)
+            if isinstance(error, WrongLane):
+                self._must_settle = True
+                if self._is_crowded:
+                    self._pauses.reset()  # they were for room there, which nobody needs any more
+            self._is_crowded = isinstance(error, Overloaded)
             self._is_troubled = True
             self._detach()
             self.start()
@@ -286,6 +293,7 @@ class Producer:
         self._must_settle = False
         self._settle_placed(placed)
         if self.session.home != home:
+            self._pauses.reset()  # they grew by the troubles of the former home
             self._watcher.moved()
 
     def _settle_placed(self, placed: tuple[Carried, ...]) -> None:
