@@ -167,7 +167,7 @@ class _Run:
             self._converge(wanted, is_so)
 
     def _converge(self, wanted: str, done: Callable[[], bool]) -> None:
-        most = EVENTS_MAX * 6  # signs of life alone are some thousand in a second
+        most = EVENTS_MAX * 12  # signs of life and readers are some thousand in a second
         if not self._world.run_until(done, within_s=_HEAL_S, events_max=most, check=self._check):
             raise Violation("healing", f"{_HEAL_S:g} s or {most} events are not enough after the mending: {wanted}")
 
