@@ -78,18 +78,6 @@ def test_what_is_held_ahead_grows_with_what_is_there(tmp_path: Path) -> None:
     assert held > 10 * MIB, "and no less where there is much"
 
 
-def test_little_is_held_beyond_what_a_segment_may_hold(tmp_path: Path) -> None:
-    disk = OsDisk()
-    file = disk.open(f"{tmp_path}/{name_of(0)}", create=True)
-    size_max = 2 * ALLOCATE_AHEAD_BYTES
-    writer = SegmentWriter(Segment(disk, str(tmp_path), 0, SEED, writable=True), 0)
-    writer.size_max = size_max
-    for end in range(MIB, size_max + 1, MIB):
-        writer.write(end - MIB, [bytes(MIB)], MIB, durably=False)
-        assert file.size() <= size_max
-    assert file.size() == size_max
-
-
 def test_names_of_segments() -> None:
     names = [name_of(12), name_of(3), index_name_of(12), "synced", "recycled-" + name_of(1), "7.seg", "x" * 20 + ".seg"]
     assert first_lsns(names) == [3, 12]

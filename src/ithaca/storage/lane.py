@@ -135,7 +135,6 @@ class Lane(LaneReader):
         self._active = found.segment
         self._writer = SegmentWriter(found.segment, found.end_offset)
         self._opening_bytes = stored_bytes(found.segment.file.read(0, HEAD_BYTES), 0)
-        self._writer.size_max = self._room()
         self._checkpoint_offset = found.checkpoint_offset
         for note in found.notes:
             found.segment.index.note(*note)
@@ -176,7 +175,8 @@ class Lane(LaneReader):
         for batch in batches:
             count += batch.total_bytes
         lead, lead_bytes = self._lead()
-        room = self._room() - self._writer.offset
+        # Twice its opening: a large session table must not make every group a segment.
+        room = max(self._segment_bytes, 2 * self._opening_bytes) - self._writer.offset
         full = lead_bytes + count > room and self._holds_entries(room)
         if full or self._roll_due:
             self._roll()
@@ -191,10 +191,6 @@ class Lane(LaneReader):
             buffers += entry.buffers()
         checkpoint = offset + HEAD_BYTES if lead_bytes > HEAD_BYTES else 0
         return Group(entries, buffers, offset, offset + lead_bytes, offset + lead_bytes + count, checkpoint)
-
-    def _room(self) -> int:
-        """How long the active segment may become; twice its opening, lest a large session table fill it."""
-        return max(self._segment_bytes, 2 * self._opening_bytes)
 
     def _holds_entries(self, room: int) -> bool:
         return self.state.length > self._writer.segment.first_lsn or room < 0
@@ -308,7 +304,6 @@ class Lane(LaneReader):
         self._active = segment
         self._writer, self._index_file = SegmentWriter(segment, offset), index_file
         self._opening_bytes = offset
-        self._writer.size_max = self._room()
         self._synced_offset, self._synced_length = offset, self.state.length
         self._checkpoint_offset = 0
         self._mark_due = self._roll_due = False

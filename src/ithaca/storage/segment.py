@@ -139,8 +139,6 @@ class SegmentWriter:
         self.offset = offset
         self._written = self.file.size()  # up to here a sync of data changes no metadata
         self._allocated = self._written
-        self.size_max = SEGMENT_BYTES_MAX
-        """What does not fit below it goes to the next segment, so not much space is held beyond it."""
 
     def write(self, offset: int, buffers: Sequence[Buffer], count: int, *, durably: bool) -> None:
         """Write a group of `count` bytes; when it fails, `cut` back to `offset` before anything else."""
@@ -175,9 +173,9 @@ class SegmentWriter:
 
     def _allocate(self, end: int, ahead: int) -> int:
         """Reserve a long stretch, or, on a disk that is nearly full, just what this group takes."""
-        start, stop_max = self._allocated, max(self.size_max, ALLOCATE_AHEAD_BYTES)
+        start = self._allocated
         try:
-            stop = max(ahead, min(start + min(ALLOCATE_AHEAD_BYTES, _room_ahead(end)), stop_max))
+            stop = max(ahead, start + min(ALLOCATE_AHEAD_BYTES, _room_ahead(end)))
             self.file.allocate(start, stop - start)
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
