@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.wire.batches import Row, compressions, data_of, resealed, rows_of, rows_with_keys, values
 
+from ithaca.client.appending.outgoing import numbered
 from ithaca.model.errors import (
     BatchTooLarge,
     Corrupt,
@@ -16,7 +17,7 @@ from ithaca.model.errors import (
     RecordTooLarge,
     UnknownCompression,
 )
-from ithaca.model.limits import BATCH_BYTES_MAX, BATCH_RECORDS_MAX, MIB, RECORD_BYTES_MAX
+from ithaca.model.limits import BATCH_BYTES_MAX, BATCH_RECORDS_MAX, MIB, PIECE_BYTES_MIN, RECORD_BYTES_MAX
 from ithaca.model.positions import LaneId
 from ithaca.model.records import Buffer, Compression, Record
 from ithaca.wire import batch as batches
@@ -55,6 +56,31 @@ def read_all(data: Buffer) -> list[Record]:
     if batch.has_keys:
         batch.columns().key_vectors()
     return batch.records(1, 0)
+
+
+@pytest.mark.parametrize("keys", [None, [b"k", None, b"kk"]])
+def test_large_values_stay_where_they_are(keys: list[bytes | None] | None) -> None:
+    """What is sent and stored is the same as of values that are copied, before and after somebody looks at the body."""
+    values: list[Buffer] = [bytes([each]) * (PIECE_BYTES_MIN + each) for each in range(3)]
+    large = building.build(values, keys, timestamp_us=STAMP)
+    copied = building.build([bytearray(each) for each in values], keys, timestamp_us=STAMP)
+    assert all(any(buffer is value for buffer in large.buffers()) for value in values)
+    assert len(copied.buffers()) == 2
+    again = numbered(large, (7, 1, 3))
+    assert any(buffer is values[1] for buffer in again.buffers())
+    for batch, producer in ((large, (0, 0, 0)), (again, (7, 1, 3))):
+        assert data_of(batch) == data_of(numbered(copied, producer))
+        parsed = batches.parse(data_of(batch))
+        assert rows_of(parsed.records(1, 0)) == rows_of(batch.records(1, 0))
+        assert bytes(batch.body) == bytes(parsed.body)
+
+
+def test_a_large_value_that_can_change_is_copied() -> None:
+    value = bytearray(PIECE_BYTES_MIN)
+    batch = building.build([value, memoryview(value)], timestamp_us=STAMP)
+    before = data_of(batch)
+    value[:] = b"x" * len(value)
+    assert data_of(batch) == before
 
 
 def test_golden_bytes() -> None:

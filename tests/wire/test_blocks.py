@@ -58,3 +58,42 @@ def test_large_frames_that_are_alike_come_where_they_stay() -> None:
         assert all(bytes(each.payload) == bytes([each.correlation]) * size for each in kept)
     assert kept[-1].correlation == 29
     assert reads == 31, "the first one is not known to be large before some of it is there"
+
+
+def rooms(sizes: list[int]) -> list[int]:
+    """How much room there is for each frame with a payload of such a size, each received to its end."""
+    decoder = FrameDecoder()
+    decoder.greeted()
+    found = []
+    for number, size in enumerate(sizes):
+        frame = b"".join(map(bytes, encode(Frame(1, 0, number, b"x", bytes(size)))))
+        found.append(len(decoder.buffer()) - len(frame))
+        at = 0
+        while at < len(frame):
+            room = decoder.buffer()
+            part = frame[at : at + len(room)]
+            room[: len(part)] = part
+            at += len(part)
+            frames = decoder.received(len(part))
+        assert [len(each.payload) for each in frames] == [size]
+    return found
+
+
+def test_two_large_frames_of_one_length_are_followed_by_a_third() -> None:
+    size = 4 * RECEIVE_BLOCK_BYTES
+    first, second, third, fourth = rooms([size] * 4)
+    assert first == second == RECEIVE_BLOCK_BYTES - encoded(size)
+    assert third == fourth == 0
+
+
+def test_frames_of_other_lengths_come_into_usual_blocks() -> None:
+    """Nobody keeps a large block who said something large before."""
+    size, small = 4 * RECEIVE_BLOCK_BYTES, 8
+    *_, after_large, after_other, after_small = rooms([size, size, size - 8, size, small, small])
+    assert after_large == RECEIVE_BLOCK_BYTES - encoded(size)
+    assert after_other == RECEIVE_BLOCK_BYTES - encoded(small)
+    assert after_small in (after_other, after_other - encoded(small))
+
+
+def encoded(size: int) -> int:
+    return sum(map(len, encode(Frame(1, 0, 0, b"x", bytes(size)))))

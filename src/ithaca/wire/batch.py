@@ -81,14 +81,18 @@ class Columns(NamedTuple):
 
 
 class Batch:
-    """A parsed or built batch. `data[start:start + body_bytes]` is the stored body; nothing is copied."""
+    """A parsed or built batch. `data[start:start + body_bytes]` is the stored body; nothing is copied.
+
+    One that was built of large values has its body in pieces, until somebody looks at it as a whole.
+    """
 
     __slots__ = (
+        "_data",
+        "_pieces",
         "base_lsn",
         "body_bytes",
         "body_crc",
         "count",
-        "data",
         "end_lsn",
         "first_seq",
         "flags",
@@ -121,7 +125,7 @@ class Batch:
     """The LSN after the last record."""
     total_bytes: int
 
-    def __init__(self, head: bytes, data: Buffer, start: int) -> None:
+    def __init__(self, head: bytes, data: Buffer | None, start: int, pieces: tuple[bytes, ...] = ()) -> None:
         (
             _,
             self.body_crc,
@@ -139,7 +143,8 @@ class Batch:
             self.raw_bytes,
         ) = _HEAD.unpack(head)
         self.head = head
-        self.data = data
+        self._data = data
+        self._pieces = pieces
         self.start = start
         self.end_lsn = self.base_lsn + self.count
         self.total_bytes = HEAD_BYTES + self.body_bytes
@@ -158,15 +163,33 @@ class Batch:
         return bool(self.flags & KEYS)
 
     @property
+    def data(self) -> Buffer:
+        """What the body lies in; pieces are joined for whoever asks first."""
+        data = self._data
+        if data is None:
+            data = self._data = b"".join(self._pieces)
+        return data
+
+    @property
     def body(self) -> Buffer:
         """The stored body, without copying it."""
-        if self.start == 0 and len(self.data) == self.body_bytes:
-            return self.data
-        return memoryview(self.data)[self.start : self.start + self.body_bytes]
+        data = self.data
+        if self.start == 0 and len(data) == self.body_bytes:
+            return data
+        return memoryview(data)[self.start : self.start + self.body_bytes]
 
-    def buffers(self) -> tuple[bytes, Buffer]:
+    @property
+    def pieces(self) -> tuple[bytes, ...]:
+        """The stored body of a batch that was built here, as it was put together."""
+        if self._pieces:
+            return self._pieces
+        body = self.body
+        assert isinstance(body, bytes)
+        return (body,)
+
+    def buffers(self) -> tuple[Buffer, ...]:
         """Head and body, to be written one after the other."""
-        return self.head, self.body
+        return (self.head, *self._pieces) if self._pieces else (self.head, self.body)
 
     def placed(self, base_lsn: int, seed: int) -> "Batch":
         """This batch, put at a place in a lane; `seed` comes from `lane_seed`. It may be put elsewhere later."""
@@ -369,11 +392,16 @@ def sealed(
     count: int,
     timestamp_us: int,
     producer: tuple[int, int, int],
-    body: bytes,
+    body: bytes | tuple[bytes, ...],
     raw_bytes: int,
 ) -> Batch:
-    """A batch of these fields, not yet at any place; the body is padded already."""
+    """A batch of these fields, not yet at any place; the body, whole or in pieces, is padded already."""
     producer_id, epoch, first_seq = producer
-    said = (VERSION, kind, flags, count, len(body), epoch, producer_id, first_seq, timestamp_us)
-    crc = _extend(crc32c(_SAID.pack(*said, raw_bytes)), body)
-    return Batch(_HEAD.pack(MAGIC, crc, *said, 0, 0, raw_bytes), body, 0)
+    pieces = (body,) if isinstance(body, bytes) else body
+    body_bytes = sum(map(len, pieces))
+    said = (VERSION, kind, flags, count, body_bytes, epoch, producer_id, first_seq, timestamp_us)
+    crc = crc32c(_SAID.pack(*said, raw_bytes))
+    for piece in pieces:
+        crc = _extend(crc, piece)
+    head = _HEAD.pack(MAGIC, crc, *said, 0, 0, raw_bytes)
+    return Batch(head, pieces[0], 0) if len(pieces) == 1 else Batch(head, None, 0, pieces)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ithaca.model.arguments import items
 from ithaca.model.errors import BatchTooLarge, InvalidInput, RecordTooLarge
-from ithaca.model.limits import BATCH_BYTES_MAX, BATCH_RECORDS_MAX, RECORD_BYTES_MAX
+from ithaca.model.limits import BATCH_BYTES_MAX, BATCH_RECORDS_MAX, PIECE_BYTES_MIN, RECORD_BYTES_MAX
 from ithaca.model.records import Buffer, Compression
 from ithaca.wire import arrow, compression
 from ithaca.wire.batch import BOOKKEEPING, DATA, HEAD_BYTES, KEYS, NOOPS, PLACE, Batch, Offsets, sealed
@@ -85,16 +85,32 @@ def build_columns(
         bitmap, key_offsets, key_data = keys
         pieces += (bitmap, _pad(len(bitmap)), key_offsets, _pad(4 * len(key_offsets)))
         pieces += chain(key_data, (_pad(int(key_offsets[-1])),))
-    body = b"".join(pieces)
-    if len(body) + HEAD_BYTES > BATCH_BYTES_MAX:
-        raise BatchTooLarge(f"a batch of {len(body)} bytes exceeds {BATCH_BYTES_MAX}: append it in parts")
-    raw_bytes, flags = len(body), KEYS if keys is not None else 0
+    count = len(value_offsets) - 1
+    is_large = compress == "none" and int(value_offsets[-1]) >= count * PIECE_BYTES_MIN
+    body = _pieces(pieces) if is_large else (b"".join(pieces),)
+    raw_bytes, flags = sum(map(len, body)), KEYS if keys is not None else 0
+    if raw_bytes + HEAD_BYTES > BATCH_BYTES_MAX:
+        raise BatchTooLarge(f"a batch of {raw_bytes} bytes exceeds {BATCH_BYTES_MAX}: append it in parts")
     if compress != "none":
-        packed = compression.compress(compress, body)
-        if len(packed) < len(body):
-            body = packed + _pad(len(packed))
+        packed = compression.compress(compress, body[0])
+        if len(packed) < raw_bytes:
+            body = (packed + _pad(len(packed)),)
             flags |= compression.code_of(compress)
-    return sealed(DATA, flags, len(value_offsets) - 1, timestamp_us, producer, body, raw_bytes)
+    return sealed(DATA, flags, count, timestamp_us, producer, body, raw_bytes)
+
+
+def _pieces(parts: Sequence[Any]) -> tuple[bytes, ...]:
+    """Neighbours joined, but large bytes as they are: nobody can change them, and new memory for them costs faults."""
+    pieces: list[bytes] = []
+    small: list[Any] = []
+    for part in parts:
+        if type(part) is bytes and len(part) >= PIECE_BYTES_MIN:
+            pieces += (b"".join(small), part)
+            small = []
+        else:
+            small.append(part)
+    pieces.append(b"".join(small))
+    return tuple(filter(None, pieces))
 
 
 def build_arrow(values: Any, keys: Any = None, *, timestamp_us: int, compress: Compression = "none") -> Batch:

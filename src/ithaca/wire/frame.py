@@ -85,10 +85,12 @@ class FrameDecoder:
         """All of the memory."""
         self._start = self._end = 0
         self._wanted = PREFIX_BYTES
+        self._last_large_bytes = 0
+        """How long the last frame was, if no usual block has room for it."""
         self._large_bytes = 0
-        """How long the last frame was, if no usual block has room for it, and the next one is taken to be like it."""
+        """The same, if the next one is taken to be like it: it comes into a block of that length, and is not moved."""
         self.are_alike = False
-        """Whether large frames follow each other: then each comes into a block of its length, and is not moved."""
+        """Whether one large frame says so much of the next one; else it takes two of the same length."""
         self._lent = False
 
     def greeted(self) -> None:
@@ -158,8 +160,15 @@ class FrameDecoder:
             header, payload = self._split(start + PREFIX_BYTES, header_bytes, stop)
             frames.append(Frame(kind, flags, correlation, header, payload))
             self._start = stop
-            self._large_bytes = length if self.are_alike and length > RECEIVE_BLOCK_BYTES else 0
+            if length > RECEIVE_BLOCK_BYTES or self._last_large_bytes:
+                self._expect_like(length)
         return PREFIX_BYTES
+
+    def _expect_like(self, length: int) -> None:
+        """A frame of this length was whole; what does not come into a usual block may be followed by its like."""
+        large_bytes = length if length > RECEIVE_BLOCK_BYTES else 0
+        self._large_bytes = large_bytes if self.are_alike or large_bytes == self._last_large_bytes else 0
+        self._last_large_bytes = large_bytes
 
     def _check(self, length: int, header_bytes: int, reserved: int) -> None:
         if length > self._limit:
@@ -190,10 +199,10 @@ class FrameDecoder:
     def _make_room(self, wanted: int) -> None:
         """Have the frame that has begun, of `wanted` bytes, fit into the block, and the next read be worth it."""
         begun, room = self._end - self._start, len(self._block) - self._end
-        if begun == 0 and not self._lent:
+        if begun == 0 and (self._large_bytes or len(self._block) > RECEIVE_BLOCK_BYTES):
+            self._let_go()  # a connection that is idle, or says little, keeps no large block
+        elif begun == 0 and not self._lent:
             self._start = self._end = 0
-        elif begun == 0 and self._large_bytes:
-            self._let_go()
         elif room >= wanted - begun and (room >= ROOM_BYTES_MIN or begun > ROOM_BYTES_MIN):
             pass  # where much has come of a frame, one small read costs less than moving it
         elif self._lent or wanted > len(self._block):

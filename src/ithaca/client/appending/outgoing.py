@@ -15,9 +15,7 @@ class Waiter(Protocol):
 
 def numbered(batch: Batch, producer: tuple[int, int, int]) -> Batch:
     """The same batch with its producer's id, epoch and number of the first record."""
-    body = batch.body
-    assert isinstance(body, bytes)
-    return sealed(batch.kind, batch.flags, batch.count, batch.timestamp_us, producer, body, batch.raw_bytes)
+    return sealed(batch.kind, batch.flags, batch.count, batch.timestamp_us, producer, batch.pieces, batch.raw_bytes)
 
 
 def certain(error: IthacaError, outgoing: "Outgoing", refused: "Outgoing | None") -> IthacaError:
