@@ -15,6 +15,7 @@ from ithaca.engines.scalog.ordering.entries import (
     RegisterShard,
     RemoveReplica,
     TrimTo,
+    goes_by_time,
 )
 from ithaca.engines.scalog.ordering.outcomes import (
     ExpiredSession,
@@ -25,6 +26,7 @@ from ithaca.engines.scalog.ordering.outcomes import (
     TrimmedLog,
     ViewChanged,
 )
+from ithaca.engines.scalog.ordering.prepared.entries import ExpireParts
 from ithaca.model import limits
 from ithaca.model.positions import LaneId
 
@@ -135,6 +137,20 @@ def test_finalizing_with_a_grace(cuts: int, until_us: int, times: list[int], las
     assert driver.state.lanes.ordered_length(lane) == last
     assert driver.state.lanes.ordered_length(other) == len(times)
     assert driver.state.shards.by_number[1].final_cut == last
+
+
+def test_a_grace_counts_from_a_time_that_is_ordered_alone() -> None:
+    """Whatever earlier time the next leader says, the order's time is near the end of the grace already."""
+    driver = Driver()
+    driver.shard(1)
+    finalize = Finalize(1, until_us=1_050)
+    assert goes_by_time(finalize)
+    assert not goes_by_time(Finalize(1, cuts=9))
+    assert driver.apply(ExpireParts((), 1_000)) == []
+    driver.apply(finalize)
+    driver.cut({}, time_us=7)
+    assert driver.state.time_us == 1_000
+    assert driver.state.shards.by_number[1].phase == "finalizing"
 
 
 def test_an_emergency_cuts_a_grace_short() -> None:

@@ -305,6 +305,15 @@ def timed(entry: OrderingEntry, time_us: int) -> OrderingEntry:
     return entry
 
 
+def goes_by_time(entry: OrderingEntry) -> bool:
+    """Whether an entry of a client names a time without saying which it is now: then that is ordered before it.
+
+    The time that the client was told may not be ordered with anything yet. If all orderers started again with clocks
+    that were set back, nobody would know of it, and a grace would last as much longer.
+    """
+    return isinstance(entry, Finalize) and entry.until_us > 0
+
+
 def encode_entry(entry: OrderingEntry) -> bytes:
     """The payload of an entry, which can be decoded: one that cannot would stop every orderer for ever."""
     data = _encoder.encode(entry)

@@ -82,7 +82,8 @@ class SlotRequests(Requests):
             super()._asked(connection, request, message)  # which says what is wrong with it
             return
         if isinstance(entry, CHANGES):
-            self._ask_when_free(connection, request, message)
+            if self._answers.may_lead(connection, request):
+                self._behind_time(connection, request, entry, lambda: self._ask_when_free(connection, request, message))
         elif isinstance(entry, Publish) and self._answers.may_lead(connection, request):
             self._publish(connection, request, entry)
         elif not isinstance(entry, Publish):

@@ -8,7 +8,7 @@
 | `publish`        | writer, key, owner, parts: [lane, token], time,  | a client; the leader adds the time          |
 |                  | what was consumed: commits of consumers          |                                             |
 | `abort-parts`    | parts: [lane, token]                             | a client                                    |
-| `expire-parts`   | lanes, time                                      | the leader                                  |
+| `expire-parts`   | lanes (or none), time                            | the leader                                  |
 | `forget-writer`  | writer, key                                      | a client                                    |
 | `forget-writers` | writers: [writer, key], since, time              | the leader                                  |
 """
@@ -114,7 +114,10 @@ class AbortParts(msgspec.Struct, frozen=True, array_like=True, tag="abort-parts"
 
 
 class ExpireParts(msgspec.Struct, frozen=True, array_like=True, tag="expire-parts"):
-    """The order's time is this: those of the parts that were to be published by then never are."""
+    """The order's time is this: those of the parts that were to be published by then never are.
+
+    Without parts it says the time alone, before an entry that goes by it (`ordering.entries.goes_by_time`).
+    """
 
     lanes: Annotated[tuple[LaneId, ...], Meta(max_length=PARTS_MAX)]
     time_us: _Time

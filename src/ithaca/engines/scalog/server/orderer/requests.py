@@ -20,8 +20,9 @@ from ithaca.engines.scalog.messages.order import (
 )
 from ithaca.engines.scalog.messages.reporting import Enlist, Join, ReportIs, SignOfLife
 from ithaca.engines.scalog.messages.requests import REQUESTS, EndSession, RelocateSession, Request, entry_of, request_of
-from ithaca.engines.scalog.ordering.entries import OrderingEntry, decode_entry, encode_entry, timed
+from ithaca.engines.scalog.ordering.entries import OrderingEntry, decode_entry, encode_entry, goes_by_time, timed
 from ithaca.engines.scalog.ordering.outcomes import Outcome, RefusedEntry
+from ithaca.engines.scalog.ordering.prepared.entries import ExpireParts
 from ithaca.engines.scalog.server.orderer.aggregators import Aggregators
 from ithaca.engines.scalog.server.orderer.answers import Answers
 from ithaca.engines.scalog.server.orderer.carried import CarriedRequests
@@ -180,7 +181,19 @@ class Requests:
         def done(outcomes: list[Outcome]) -> None:
             self._answers.applied(connection, request, outcomes)
 
-        self._answers.submit(connection, request, timed(entry, self._time_us()), done)
+        def order() -> None:
+            self._answers.submit(connection, request, timed(entry, self._time_us()), done)
+
+        self._behind_time(connection, request, entry, order)
+
+    def _behind_time(
+        self, connection: Connection, request: Received, entry: OrderingEntry, order: Callable[[], None]
+    ) -> None:
+        """Have an entry ordered, and before it the time that it goes by."""
+        if goes_by_time(entry):
+            self._answers.submit(connection, request, ExpireParts((), self._time_us()), lambda _: order())
+        else:
+            order()
 
     def _may_ask(self, connection: Connection, request: Received, message: Request, entry: OrderingEntry) -> bool:
         """Whether the session is the user's own, and what it asks for is not too much; else it is told."""
