@@ -1,5 +1,6 @@
 """Planted bugs of replicas that come and go."""
 
+from ithaca.sim.scalog.storage_trouble import ASK_IN_VAIN
 from tests.planted.bug import Bug
 
 REPLACING = (
@@ -25,7 +26,7 @@ REPLACING = (
         "ithaca.engines.scalog.ordering.decisions.spares",
         "return [each for each in self._learners.items() if _left_s(each[1], now_s) <= 0]",
         "return []",
-        needs=lambda drawn: drawn.pool > 0,
+        needs=lambda drawn: ASK_IN_VAIN in drawn.faults,
     ),
     Bug(
         "replace-started-as-nobody",

@@ -1,5 +1,6 @@
 """Planted bugs of storage servers: what they report, acknowledge, accept, repeat, serve and repair."""
 
+from ithaca.sim.scalog.storage_trouble import SLOW_POSITIONS
 from tests.planted.bug import Bug
 
 REPLICA = (
@@ -135,7 +136,7 @@ REPLICA = (
         "for copy in self._syncing.values():\n            copy.runs_syncing = 0",
         "for copy in (*self._syncing.values(), *self._counted.values()):\n"
         "            copy.runs_syncing = copy.runs_unsynced = 0",
-        needs=lambda drawn: drawn.limits.get("RUNS_UNSYNCED_MAX", 99) < 20 and "slow-disk" in drawn.faults,
+        needs=lambda drawn: SLOW_POSITIONS in drawn.faults,
     ),
     Bug(
         "replica-runs-refused-are-known",

@@ -127,7 +127,7 @@ TOLD = (
         "ithaca.raft.node",
         "self.snapshot = Snapshot(index, term, self.membership.at(index), data)",
         "self.snapshot = Snapshot(index, term, self.membership.current, data)",
-        needs=lambda drawn: drawn.spare_orderers > 0 and drawn.snapshot_entries == 20,
+        needs=lambda drawn: drawn.spare_orderers > 0 and drawn.snapshot_entries < 20,
     ),
     Bug(
         "lane-damaged-tail-cut",

@@ -42,6 +42,8 @@ class Replacement:
     shard: int
     replica: int
     spare: "Host"
+    patience_s: float | None = None
+    """How long it is asked for, if it is not asked for again."""
 
 
 class Administrator:
@@ -130,18 +132,23 @@ class Administrator:
     async def _replace(self, log: ClusterLog, task: Replacement) -> None:
         """One that has left the view otherwise, with its shard or as an answer to its silence, needs nobody."""
         assert task.spare.place is not None
+        timeout = _REPLACE_S if task.patience_s is None else task.patience_s
         try:
-            await log.admin.replace_replica(task.shard, task.replica, str(task.spare.place.address), timeout=_REPLACE_S)
+            await log.admin.replace_replica(task.shard, task.replica, str(task.spare.place.address), timeout=timeout)
         except (NoSuchShard, AddressInUse) as error:
             self._world.met(error, "replace a replica")
         except IthacaError as error:
             self._world.met(error, "replace a replica")
+            if task.patience_s is not None and self._is_there(task):
+                self._world.tell(f"administrator: {task.spare.name} was asked for in vain: {error}")
+                self._tasks.remove(task)
+                return
             await asyncio.sleep(_LOOK_S)
             if self._world.is_healing and len(self._replicas(task.shard)) >= self._world.configuration.replicas:
                 self._world.tell(f"administrator: {task.shard}/{task.replica} stays: {error}")
                 self._tasks.remove(task)
                 return
-            if any(task.replica == each.replica for each in self._replicas(task.shard)):
+            if self._is_there(task):
                 # Another is asked next: this one may have to wait for what only that one mends.
                 self._tasks.append(self._tasks.pop(0))
                 return
@@ -149,6 +156,10 @@ class Administrator:
                 return
         self._world.tell(f"administrator: {task.shard}/{task.replica} was replaced by {task.spare.name}")
         self._tasks.remove(task)
+
+    def _is_there(self, task: Replacement) -> bool:
+        """Whether the replica that was to be replaced was not removed, so that its shard needs nobody."""
+        return any(task.replica == each.replica for each in self._replicas(task.shard))
 
     def _replicas(self, number: int) -> tuple[Replica, ...]:
         return next((each.replicas for each in self._world.view.shards if each.shard == number), ())

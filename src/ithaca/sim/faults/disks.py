@@ -27,14 +27,9 @@ class DiskFaults(FaultGroup):
 
     def _slow_disk(self) -> str:
         host = self._targets.server()
-        self._set_slow(host, self._random.choice((2 * _MS, 30 * _MS, 300 * _MS)))
-        self._targets.later(0.5, 8, lambda: self._set_slow(host, 0))
+        set_slow(host, self._random.choice((2 * _MS, 30 * _MS, 300 * _MS)))
+        self._targets.later(0.5, 8, lambda: set_slow(host, 0))
         return host.name
-
-    def _set_slow(self, host: Host, slow_ns: int) -> None:
-        host.slow_ns = slow_ns
-        if host.process is not None:
-            host.process.slow_ns = slow_ns
 
     def _full_disk(self) -> str:
         host = self._targets.server()
@@ -74,6 +69,13 @@ class DiskFaults(FaultGroup):
         host.flip_bit(path, offset, self._random.randrange(8))
         host.is_broken = True
         return f"{host.name} {path} at {offset}"
+
+
+def set_slow(host: Host, slow_ns: int) -> None:
+    """Have every sync of its disk take so long."""
+    host.slow_ns = slow_ns
+    if host.process is not None:
+        host.process.slow_ns = slow_ns
 
 
 def damaged_place(host: Host, random: Random) -> tuple[str, int] | None:

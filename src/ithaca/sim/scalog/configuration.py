@@ -24,12 +24,23 @@ from ithaca.sim.scalog.lost_runs import with_lost_runs
 from ithaca.sim.scalog.storage_trouble import with_storage_trouble
 from ithaca.sim.scanning import with_files_that_end
 
+_MANY_SNAPSHOTS = 0.3
+_SNAPSHOT_ENTRIES = 2
+
 
 def draw(shared: Configuration) -> Configuration:
     drawn = with_scripted_faults(_with_aggregators(with_replacing(shared)))
     drawn = with_running_faults(_with_little_room(with_storage_trouble(with_retention(drawn))))
     drawn = with_claimant(with_lane_churn(with_flood(with_session_churn(with_drivers(drawn)))))
     return with_bad_moments(with_files_that_end(with_edge_readers(with_lost_runs(drawn))))
+
+
+def with_many_snapshots(drawn: Configuration) -> Configuration:
+    """Where orderers come and go, so many snapshots that some are taken while a change of them is under way."""
+    random = Random(f"snapshots of {drawn.seed}")
+    if not drawn.spare_orderers or random.random() >= _MANY_SNAPSHOTS:
+        return drawn
+    return replace(drawn, snapshot_entries=_SNAPSHOT_ENTRIES)
 
 
 def _with_little_room(drawn: Configuration) -> Configuration:

@@ -34,7 +34,13 @@ from ithaca.sim.scalog.one_silent import SILENT_FAULTS, OneSilent, with_one_sile
 from ithaca.sim.scalog.order_clock import TimeRules
 from ithaca.sim.scalog.part_room import with_part_room
 from ithaca.sim.scalog.paths import PATHS
-from ithaca.sim.scalog.storage_trouble import STORAGE_FAULTS, StorageTrouble, are_waiting
+from ithaca.sim.scalog.storage_trouble import (
+    STORAGE_FAULTS,
+    StorageTrouble,
+    are_waiting,
+    with_slow_positions,
+    with_vain_questions,
+)
 from ithaca.sim.scalog.used_up_descriptors import DESCRIPTOR_FAULTS, DescriptorFaults, with_used_up_descriptors
 from ithaca.sim.scalog.witness import ScalogWitness
 from ithaca.sim.world import World
@@ -57,7 +63,8 @@ class SimulatedScalog:
     repeatable: tuple[type, ...] = (ReportIs, ReportsAre)
 
     def draw(self, shared: Configuration) -> Configuration:
-        return with_one_silent(with_used_up_descriptors(with_part_room(configuration.draw(shared))))
+        drawn = with_slow_positions(with_vain_questions(configuration.with_many_snapshots(configuration.draw(shared))))
+        return with_one_silent(with_used_up_descriptors(with_part_room(drawn)))
 
     def simulate(self, world: World) -> Simulation:
         return ScalogSimulation(world)

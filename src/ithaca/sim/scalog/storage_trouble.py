@@ -1,5 +1,5 @@
-"""What befalls storage servers for long, or with a restart: a disk that takes nothing while the others order on, and a
-server that is started under another name of its address.
+"""What befalls storage servers for long, or with a restart: a disk that takes nothing, or takes it slowly, while the
+others order on, a server that is started under another name of its address, and a spare that is to learn for nobody.
 
 Drawn apart from the rest of a configuration, so that the other seeds stay what they were.
 """
@@ -9,6 +9,8 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
+from ithaca.sim.clients.administrator import Replacement
+from ithaca.sim.faults.disks import set_slow
 from ithaca.sim.host import Host
 from ithaca.sim.scalog.hosts import newest_state, replica_of
 from ithaca.sim.scheduler import NS_PER_S
@@ -20,10 +22,17 @@ if TYPE_CHECKING:
 
 FILL = "fill-disk"
 RENAME = "rename"
-STORAGE_FAULTS = (FILL, RENAME)
+SLOW_POSITIONS = "slow-positions"
+ASK_IN_VAIN = "ask-in-vain"
+STORAGE_FAULTS = (FILL, RENAME, SLOW_POSITIONS, ASK_IN_VAIN)
 _LOOK_S = 0.1
 _FULL_S_MAX = 20.0
 _MANY = 1000
+_SLOW_CHANCE = 0.2
+_SLOW_NS = 200_000_000
+_SLOW_S = (1, 4)
+_VAIN_CHANCE = 0.3
+_PATIENCE_S = 0.001
 
 
 def with_storage_trouble(configuration: "Configuration") -> "Configuration":
@@ -42,13 +51,37 @@ def with_storage_trouble(configuration: "Configuration") -> "Configuration":
     return replace(configuration, limits=limits, faults=tuple(sorted(faults)))
 
 
+def with_slow_positions(configuration: "Configuration") -> "Configuration":
+    """The same, or with nothing but disks that are slow while others mask it, and positions that are written with every
+    cut: other faults would have the slow ones come seldom, and the order stand still.
+    """
+    random = Random(f"slow positions of {configuration.seed}")
+    if not configuration.masking or not configuration.faults or random.random() >= _SLOW_CHANCE:
+        return configuration
+    limits = configuration.limits | {"RUNS_UNSYNCED_MAX": random.choice((2, 5)), "RUNS_SYNC_CUTS": 1}
+    return replace(configuration, limits=limits, faults=(SLOW_POSITIONS,))
+
+
+def with_vain_questions(configuration: "Configuration") -> "Configuration":
+    """The same, or with spares that are asked for and not needed."""
+    random = Random(f"vain questions of {configuration.seed}")
+    if not configuration.pool or not configuration.faults or random.random() >= _VAIN_CHANCE:
+        return configuration
+    return replace(configuration, faults=tuple(sorted({*configuration.faults, ASK_IN_VAIN})))
+
+
 class StorageTrouble:
     """The faults, by name."""
 
     def __init__(self, world: "World") -> None:
         self._world = world
         self._random = Random(f"{world.configuration.seed} storage trouble")
-        self.kinds: dict[str, Inject] = {FILL: self._fill, RENAME: self._rename}
+        self.kinds: dict[str, Inject] = {
+            FILL: self._fill,
+            RENAME: self._rename,
+            SLOW_POSITIONS: self._slow,
+            ASK_IN_VAIN: self._ask,
+        }
 
     def _fill(self) -> str | None:
         """A disk takes nothing more until many cuts have come: where the others mask it, they go on ordering."""
@@ -79,6 +112,29 @@ class StorageTrouble:
         host = self._random.choice(hosts)
         self._call(host)
         return f"{host.name} to {host.called}"
+
+    def _slow(self) -> str | None:
+        """A disk is slow while the other replicas order on: positions come faster than it takes them."""
+        running = [host for host in self._world.replicas() if host.is_up and not host.slow_ns]
+        if not running:
+            return None
+        host = self._random.choice(running)
+        set_slow(host, _SLOW_NS)
+        self._after(self._random.uniform(*_SLOW_S), lambda: set_slow(host, 0))
+        return host.name
+
+    def _ask(self) -> str | None:
+        """Somebody has a spare learn a shard that is complete, and does not ask again."""
+        administrator = self._world.administrator
+        spares = [host for host in self._world.hosts.values() if host.place and host.place.role == "spare"]
+        members = {each.address.host for shard in self._world.view.shards for each in shard.replicas}
+        free = [host for host in spares if host.address not in members and not administrator.has_used(host.name)]
+        shards = [shard for shard in self._world.view.shards if len(shard.replicas) == shard.size]
+        if not free or not shards:
+            return None
+        shard, spare = self._random.choice(shards), self._random.choice(free)
+        administrator.replace(Replacement(shard.shard, shard.replicas[0].replica, spare, patience_s=_PATIENCE_S))
+        return f"{spare.name} for shard {shard.shard}"
 
     def heal(self) -> None:
         """Where names change, every replica that was a spare has another one in the end."""
