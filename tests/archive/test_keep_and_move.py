@@ -23,6 +23,7 @@ from ithaca.archive.salvaging import salvage
 from ithaca.engines import registry
 from ithaca.model.engine import Feature
 from ithaca.model.errors import FormatTooNew, InvalidInput, NoSuchLog, Trimmed
+from ithaca.model.limits import PIECE_BYTES_MIN
 from ithaca.testing import Cluster
 
 Row = tuple[int, bytes, bytes | None]
@@ -81,6 +82,19 @@ def test_a_backup_that_is_ended_again_and_again_is_whole_at_last(tmp_path: Path,
     with ithaca.open(tmp_path / "again", durability="os") as log:
         assert restore(tmp_path / "backup", log) == Copied(len(expected), len(expected))
         assert rows(log) == expected
+
+
+def test_the_rest_of_a_batch_whose_values_are_large_is_kept(tmp_path: Path) -> None:
+    """Such values are not copied into the batch that is built of what a trim has left."""
+    with ithaca.open(tmp_path / "log", durability="os") as log:
+        log.append_many([b"trimmed", bytes(PIECE_BYTES_MIN), b"1" * PIECE_BYTES_MIN, b"2" * 2 * PIECE_BYTES_MIN])
+        log.trim(2)
+        back_up(log, tmp_path / "backup")
+        assert list(verify_backup(tmp_path / "backup")) == []
+        kept = rows(log)
+    with ithaca.open(tmp_path / "restored", durability="os") as log:
+        restore(tmp_path / "backup", log, renumber=True)
+        assert [row[1:] for row in rows(log)] == [row[1:] for row in kept]
 
 
 @pytest.mark.usefixtures("small")

@@ -127,9 +127,8 @@ def _encoded(batch: BatchOfLog) -> Iterator[tuple[int, list[bytes]]]:
     if isinstance(batch, PositionedBatch):
         rows = batch.stretch()
         if (rows.low, rows.high) == (0, rows.batch.count):
-            head, body = rows.batch.buffers()
             head = rows.batch.placed_head(batch.first_position - 1, SEED)
-            yield batch.stop_position, [head, bytes(body)]
+            yield batch.stop_position, [head, bytes(rows.batch.body)]
             return
     run: list[Record] = []
     for record in [*batch.records(), None]:
@@ -139,8 +138,7 @@ def _encoded(batch: BatchOfLog) -> Iterator[tuple[int, list[bytes]]]:
                 [each.key for each in run] if any(each.key is not None for each in run) else None,
                 timestamp_us=run[0].timestamp_us,
             )
-            head, body = built.placed(run[0].position - 1, SEED).buffers()
-            yield run[-1].position + 1, [head, bytes(body)]
+            yield run[-1].position + 1, list(map(bytes, built.placed(run[0].position - 1, SEED).buffers()))
             run = []
         if record is not None:
             run.append(record)

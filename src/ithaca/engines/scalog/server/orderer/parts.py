@@ -109,10 +109,10 @@ class PartKeeping:
         if entry is None:
             self.look_at(self._expiry.next_us)
             return
-        _log.info("%d prepared part(s) have expired", len(entry.lanes))
         self._submit(entry, self._expired, self._not_expired)
 
     def _expired(self, outcomes: list[Outcome]) -> None:
+        _log.info("%d prepared part(s) have expired", sum(isinstance(each, PartDropped) for each in outcomes))
         self.look_at(self._expiry.next_us)
 
     def _not_expired(self, error: IthacaError) -> None:
