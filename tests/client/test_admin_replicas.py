@@ -1,8 +1,12 @@
 """Replicas that are replaced, removed and added through a handle."""
 
+from typing import Any
+
 import pytest
 
 import ithaca
+from ithaca.client.deadline import Deadline
+from ithaca.engines.scalog.client.order import Order
 from ithaca.model.errors import InvalidInput, NoSuchReplica
 from ithaca.testing import Cluster
 
@@ -25,6 +29,16 @@ def test_a_spare_takes_the_place_of_a_replica() -> None:
         assert log.append(b"after").position == 2
         cluster.stop_server("shard-0-replica-0")
         assert [record.value for record in log.read_range(1)] == [b"before", b"after"]
+
+
+def test_an_orderer_that_does_not_know_the_shard_yet_hinders_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def status(order: Order, deadline: Deadline) -> dict[str, Any]:
+        return {"shards": []}
+
+    monkeypatch.setattr(Order, "status", status)
+    with Cluster(replicas=2, spares=1) as cluster, ithaca.connect(cluster.bootstrap) as log:
+        assert log.admin.replace_replica(0, 0, str(cluster.file.spares[0])) == 2
+        assert numbers(log) == [1, 2]
 
 
 def test_a_replica_is_removed_and_another_added() -> None:

@@ -142,12 +142,12 @@ class ReplicaAdmin:
         return True
 
     async def _is_joined(self, shard: int, replica: int) -> bool:
-        """Whether the leader has a connection to the replica."""
+        """Whether the leader has a connection to the replica; whoever does not know the shard has none."""
         answer = await self._order.status(Deadline(self._context.timeout_s))
         try:
-            found = next(each for each in answer["shards"] if each["shard"] == shard)
-            return any(each["replica"] == replica and each["joined"] for each in found["replicas"])
-        except (KeyError, TypeError, StopIteration) as error:
+            replicas = [one for each in answer["shards"] if each["shard"] == shard for one in each["replicas"]]
+            return any(each["replica"] == replica and each["joined"] for each in replicas)
+        except (KeyError, TypeError) as error:
             raise ProtocolError(f"an orderer does not say who has joined: {error!r}") from error
 
 
