@@ -102,3 +102,25 @@ def test_a_damaged_head_on_the_way_is_found_by_a_walk_from_the_index(monkeypatch
     with pytest.raises(Corrupt) as found:
         read_rows(other, 5, 6)
     assert found.value.offset == offset
+
+
+def test_many_small_batches_are_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = SimDisk()
+    make_lane(disk)
+    lane, source = open_lane(disk, segment_bytes=1 << 20), Source(Random(5))
+    written = [source.records(1) for _ in range(60)]
+    write(lane, written)
+    other = LaneReader(disk, DIRECTORY, LANE)
+    other.first_lsns, other.length = lane.first_lsns, lane.length
+    cursor, reads, read = Cursor(other, 0), [0], SimFile.read
+
+    def counted(file: SimFile, offset: int, count: int) -> bytes:
+        reads[0] += file is other.segment(0).file
+        return read(file, offset, count)
+
+    cursor.read(other.length, bytes_max=1)
+    at = cursor.lsn
+    monkeypatch.setattr(SimFile, "read", counted)
+    batches = cursor.read(other.length, bytes_max=1 << 20)
+    assert (at, [batch.base_lsn for batch in batches]) == (1, list(range(1, 60)))
+    assert reads[0] <= 2
