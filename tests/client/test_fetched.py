@@ -135,3 +135,12 @@ async def test_it_begins_where_the_log_does_where_it_ends_or_where_it_is_told(st
     async with subscribed(log, start) as subscription:
         assert subscription.position == position
     assert log.asked == []
+
+
+def test_the_payload_of_an_answer_is_one_batch_that_is_handed_out_whole() -> None:
+    batch = build([b"a", b"b", b"c"], timestamp_us=1)
+    fetched = Fetched.of_payload(b"".join(map(bytes, batch.buffers())), 7, 2)
+    [placed] = fetched.batches
+    found = [(each.position, each.value, each.shard) for each in placed.records()]
+    assert found == [(7, b"a", 2), (8, b"b", 2), (9, b"c", 2)]
+    assert fetched.next == 10
