@@ -4,8 +4,9 @@ from tests.speculation.scripted import AwaitedScripted, Confirmed, Failed, deliv
 
 from ithaca.client.portal import portal
 from ithaca.client.sync.speculation import SyncSpeculation
+from ithaca.model.speculation import SpeculativeEvent
 
-GROUPS = [[*delivered(4, 5), Confirmed(5)], [Failed(5)], delivered(6, attempt=1)]
+GROUPS: list[list[SpeculativeEvent]] = [[*delivered(4, 5), Confirmed(5)], [Failed(5)], delivered(6, attempt=1)]
 
 
 def test_events_come_one_by_one_or_as_they_were_told() -> None:
