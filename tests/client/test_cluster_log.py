@@ -233,3 +233,12 @@ def test_of_servers_that_say_nothing_the_log_is_empty() -> None:
     nothing = judged([])
     assert (nothing.first, nothing.tail, nothing.servers) == (1, 1, ())
     assert not nothing.healthy
+
+
+async def test_what_is_no_beat_of_a_member_is_refused_before_anybody_is_asked() -> None:
+    async with FakeCluster() as cluster:
+        log = await cluster.connect()
+        cluster.leader = None
+        for wrong in ("me", None):
+            with pytest.raises(InvalidInput, match="a GroupBeat"):
+                await log.beat_group(wrong, timeout=0.1)  # type: ignore[arg-type]

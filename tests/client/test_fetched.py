@@ -7,7 +7,7 @@ import pytest
 
 from ithaca.client.fetched import Bounds, Fetched, FetchedRecords, FetchedSubscription, FetchingLog
 from ithaca.model.errors import LogClosed, Trimmed
-from ithaca.model.records import KeyFilter
+from ithaca.model.records import KeyFilter, Start
 from ithaca.wire.build import build
 from ithaca.wire.positioned import PositionedBatch
 
@@ -44,7 +44,7 @@ class FakeLog:
         self.asked[count - 1][1].set_result(Fetched([placed], start + len(keys)))
 
 
-def subscribed(log: FakeLog, start: int, where: KeyFilter | None = None) -> FetchedSubscription:
+def subscribed(log: FakeLog, start: Start, where: KeyFilter | None = None) -> FetchedSubscription:
     return FetchedSubscription(cast(FetchingLog, log), start, None, where)
 
 
@@ -127,3 +127,20 @@ async def test_what_is_trimmed_is_said_before_anything_is_fetched() -> None:
     assert caught.value.first == 5
     assert await FetchedRecords(cast(FetchingLog, log), 4, 4, None).take_batches() == []
     assert log.asked == []
+
+
+@pytest.mark.parametrize(("start", "position"), [("earliest", 4), ("latest", 9), (6, 6)])
+async def test_it_begins_where_the_log_does_where_it_ends_or_where_it_is_told(start: Start, position: int) -> None:
+    log = FakeLog(Bounds(4, 9))
+    async with subscribed(log, start) as subscription:
+        assert subscription.position == position
+    assert log.asked == []
+
+
+def test_the_payload_of_an_answer_is_one_batch_that_is_handed_out_whole() -> None:
+    batch = build([b"a", b"b", b"c"], timestamp_us=1)
+    fetched = Fetched.of_payload(b"".join(map(bytes, batch.buffers())), 7, 2)
+    [placed] = fetched.batches
+    found = [(each.position, each.value, each.shard) for each in placed.records()]
+    assert found == [(7, b"a", 2), (8, b"b", 2), (9, b"c", 2)]
+    assert fetched.next == 10

@@ -104,3 +104,20 @@ def test_what_no_run_can_follow_is_refused(follows: "np.typing.NDArray[np.int64]
     for packed in (CutPart.of(SPARSE), PackedCut.of(SPARSE)):
         with pytest.raises(InvalidInput, match=message):
             replace(packed, follows=pack(follows))
+
+
+MOST = (1 << 62) - 1
+EMPTY = CutPart(MOST, MOST, MOST, b"", b"", b"", b"")
+
+
+def test_a_part_is_what_it_was_behind_a_connection() -> None:
+    for part in (CutPart.of(CUT), EMPTY, CutPart(0, 0, 0, b"", b"", b"", b"")):
+        assert msgspec.msgpack.decode(msgspec.msgpack.encode(part), type=CutPart) == part
+
+
+@pytest.mark.parametrize("name", ["number", "tail", "time_us"])
+@pytest.mark.parametrize("number", [-1, MOST + 1])
+def test_numbers_that_no_log_reaches_are_refused_when_they_come_in(name: str, number: int) -> None:
+    sent = msgspec.msgpack.encode(replace(EMPTY, **{name: number}))
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.msgpack.decode(sent, type=CutPart)

@@ -309,6 +309,21 @@ def test_proposals_are_bounded() -> None:
     assert isinstance(cluster.step(1, Propose(8, (b"",)))[-2], Proposed)
 
 
+def test_a_leader_counts_the_bytes_that_it_has_committed() -> None:
+    """By which it goes that feeds somebody no faster than others write."""
+    cluster = Cluster(1, 2)
+    cluster.elect(1)
+    cluster.settle()
+    leadership = cluster.cores[1].leadership
+    assert leadership is not None
+    before = leadership.committed_bytes
+    for number in range(1, 4):
+        cluster.step(1, Propose(number, (b"y" * 100, b"")))
+        assert leadership.committed_bytes == before + (number - 1) * (100 + 2 * ENTRY_OVERHEAD_BYTES)
+        cluster.settle()
+    assert leadership.committed_bytes == before + 3 * (100 + 2 * ENTRY_OVERHEAD_BYTES)
+
+
 def test_reads_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ithaca.raft.reads.RAFT_READS_MAX", 1)
     cluster = Cluster(1, 2)

@@ -5,7 +5,9 @@ from tests.replica.driving import Driven, one, only
 
 from ithaca.engines.scalog.ordering.entries import ExpireSession, MoveSession, OpenLane
 from ithaca.engines.scalog.ordering.outcomes import Session
-from ithaca.engines.scalog.replica.events import Acknowledge, AcknowledgeAt, DiskFull, Refuse, Write
+from ithaca.engines.scalog.ordering.prepared.entries import OpenPart
+from ithaca.engines.scalog.ordering.prepared.outcomes import PartOpened
+from ithaca.engines.scalog.replica.events import Acknowledge, AcknowledgeAt, DiskFull, ListSessions, Refuse, Write
 from ithaca.engines.scalog.replica.sessions import HomeSessions
 from ithaca.model.errors import (
     SequenceGap,
@@ -157,3 +159,28 @@ def test_a_rejoin_removes_the_sessions_that_are_gone_and_keeps_the_others() -> N
     driven.joined()
     assert isinstance(one(Refuse, driven.append(goes)).error, WrongLane)
     assert one(Write, driven.append(stays, 2)).batch.base_lsn == 1
+
+
+def test_the_name_of_a_session_is_known_where_it_lives() -> None:
+    """So that whoever appends to another user's is told so."""
+    driven = Driven()
+    driven.joined()
+    session, elsewhere = driven.session("mine"), driven.session("other", lane=driven.peer)
+    assert driven.core.session_name(session.producer_id) == "mine"
+    assert driven.core.session_name(elsewhere.producer_id) is None
+    driven.apply(ExpireSession(session.producer_id, session.epoch))
+    assert driven.core.session_name(session.producer_id) is None
+
+
+def test_who_joins_is_told_the_sessions_of_lanes_that_it_has_still_to_write() -> None:
+    """Of a lane that is empty, and of a prepared part, which has none, there is nothing to tell."""
+    driven = Driven()
+    driven.joined()
+    at_home = [driven.session(name, lane=driven.peer).producer_id for name in ("a", "b")]
+    driven.session("c")
+    part = driven.order.apply(OpenPart(driven.own, bytes(16), 10_000_000))[0]
+    assert isinstance(part, PartOpened)
+    driven.order.cut({driven.peer: 3})
+    driven.start({})
+    effects = driven.joined()
+    assert only(ListSessions, effects) == [ListSessions(driven.peer, frozenset(at_home), 3)]

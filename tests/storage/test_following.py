@@ -1,6 +1,7 @@
 """Followers beside a writer that rolls, trims, recycles and restarts: right records, or `Trimmed`, nothing else."""
 
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
@@ -15,6 +16,8 @@ from ithaca.model.records import Durability
 from ithaca.storage.disk import OsDisk
 from ithaca.storage.lane import Lane
 from ithaca.storage.reader import Cursor, LaneReader
+from ithaca.storage.segment import Segment
+from ithaca.wire.batch import Batch
 
 pytestmark = pytest.mark.usefixtures("small_limits")
 
@@ -126,6 +129,34 @@ def test_followers_see_right_records_or_trimmed(tmp_path: Path, durability: Dura
         read += following.read
     assert trimmed > 100
     assert read > 2000
+
+
+def test_what_a_follower_has_passed_it_finds_again_without_a_walk(tmp_path: Path) -> None:
+    """The writer stores where batches are a checkpoint at a time: behind the last one there may be many."""
+    following = Following(tmp_path / "log", 3, "os")
+    for _ in range(8):
+        following._write([following.source.records(2)])
+    follower, length = following._follower(), following.lane.length
+    follower.refresh()
+    assert follower.first_lsns == [0]
+    segment = follower.segment(0)
+    known = [lsn for lsn, _ in segment.index.entries()]
+    cursor = Cursor(follower, 0)
+    while cursor.lsn < length:
+        cursor.read(length, bytes_max=500)
+    learnt = dict(segment.index.entries())
+    assert max(known, default=0) < max(learnt)
+    offsets = {batch.base_lsn: offset for offset, batch in walked(segment, length) if batch.count}
+    assert learnt.items() <= offsets.items()
+    assert segment.index.next_offset > max(offsets.values()), "none of those behind is a stride further"
+
+
+def walked(segment: Segment, length: int) -> Iterator[tuple[int, Batch]]:
+    """All of a segment up to the lane's end."""
+    for offset, batch in segment.walk(0, segment.first_lsn):
+        yield offset, batch
+        if batch.end_lsn >= length:
+            return
 
 
 def test_threads_follow_while_a_writer_rolls_trims_and_recycles(tmp_path: Path) -> None:

@@ -356,6 +356,20 @@ def test_lanes_that_are_written_stay_open_and_are_closed_once_they_are_not(tmp_p
     assert sum(held.is_open for held in written) == 2
 
 
+def test_lanes_of_which_only_the_records_are_looked_at_are_closed_again(tmp_path: Path) -> None:
+    store = LaneStore(OsDisk(), str(tmp_path), segment_bytes=SEGMENT_BYTES_MIN, lanes_open_max=2)
+    for lane in LANES:
+        held = store.create(lane)
+        held.runs.sync()
+        held.is_written = False
+    assert len(LANES) > 2
+    for held in store.lanes.values():
+        held.close_files()
+    for held in store.lanes.values():
+        assert held.lane.length == 0
+    assert sum(held.is_open for held in store.lanes.values()) <= 2
+
+
 def test_lanes_that_are_forgotten_are_found_no_more() -> None:
     store = opened(new_disk())
     fill(store, LANES)

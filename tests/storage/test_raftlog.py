@@ -357,6 +357,19 @@ def test_large_states_are_divided_into_groups(monkeypatch: pytest.MonkeyPatch) -
     assert verify(disk, "/raft").groups == 8
 
 
+def test_a_file_that_ends_between_two_groups_is_said_to_be_too_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(raftlog, "GROUP_BYTES_MAX", 100)
+    disk, log, _ = filled()
+    log.persist(Persist(4, HardState(2, 3), Snapshot(5, 2), entries(6, 20, 2)))
+    groups, whole = verify(disk, "/raft").groups, contents(disk)[: log.place.offset]
+    said = []
+    for size in range(raftlog._FILE_HEAD.size, len(whole)):
+        with pytest.raises(Corrupt) as caught:
+            verify(disk_with(whole[:size]), "/raft")
+        said.append("the file ends before" in str(caught.value))
+    assert said.count(True) == groups
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [

@@ -9,6 +9,7 @@ from ithaca.model.errors import Corrupt
 from ithaca.sim.disk import SimDisk, SimFile
 from ithaca.storage import index, reader
 from ithaca.storage.reader import Cursor, LaneReader
+from ithaca.wire.batch import HEAD_BYTES
 
 pytestmark = pytest.mark.usefixtures("small_limits")
 
@@ -102,3 +103,54 @@ def test_a_damaged_head_on_the_way_is_found_by_a_walk_from_the_index(monkeypatch
     with pytest.raises(Corrupt) as found:
         read_rows(other, 5, 6)
     assert found.value.offset == offset
+
+
+def test_many_small_batches_are_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = SimDisk()
+    make_lane(disk)
+    lane, source = open_lane(disk, segment_bytes=1 << 20), Source(Random(5))
+    written = [source.records(1) for _ in range(60)]
+    write(lane, written)
+    other = LaneReader(disk, DIRECTORY, LANE)
+    other.first_lsns, other.length = lane.first_lsns, lane.length
+    cursor, reads, read = Cursor(other, 0), [0], SimFile.read
+
+    def counted(file: SimFile, offset: int, count: int) -> bytes:
+        reads[0] += file is other.segment(0).file
+        return read(file, offset, count)
+
+    cursor.read(other.length, bytes_max=1)
+    at = cursor.lsn
+    monkeypatch.setattr(SimFile, "read", counted)
+    batches = cursor.read(other.length, bytes_max=1 << 20)
+    assert (at, [batch.base_lsn for batch in batches]) == (1, list(range(1, 60)))
+    assert reads[0] <= 2
+
+
+def test_whether_the_next_read_waits_for_a_disk_is_asked_of_the_place_where_it_begins(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    disk = SimDisk()
+    make_lane(disk)
+    lane, source = open_lane(disk), Source(Random(6))
+    write(lane, [source.records(1) for _ in range(3)])
+    other = LaneReader(disk, DIRECTORY, LANE)
+    other.first_lsns, other.length = lane.first_lsns, lane.length
+    second = next(offset for offset, batch in other.segment(0).walk(0, 0) if batch.count and batch.base_lsn == 1)
+    asked: list[tuple[int, int]] = []
+
+    def is_resident(_: SimFile, offset: int, count: int) -> bool:
+        asked.append((offset, count))
+        return len(asked) > 1
+
+    monkeypatch.setattr(SimFile, "is_resident", is_resident)
+    cursor = Cursor(other, 0)
+    assert not cursor.is_resident(10), "nobody knows yet where it is"
+    cursor.read(1, bytes_max=1)
+    assert [cursor.is_resident(1 << 20) for _ in range(2)] == [False, True]
+    assert asked == [(second, 1 << 20)] * 2
+    assert cursor.is_resident(1)
+    assert asked[-1][1] > HEAD_BYTES, "the next batch is as large as the last one was"
+    cursor.read(3)
+    assert not cursor.is_resident(10), "there is nothing to read yet"
+    assert len(asked) == 3

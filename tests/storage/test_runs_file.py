@@ -4,11 +4,12 @@ import pytest
 
 from ithaca.engines.scalog.storage.limits import RUNS_FILE_PAGES
 from ithaca.engines.scalog.storage.runs_file import RunsFile
-from ithaca.engines.scalog.storage.runs_format import Run
+from ithaca.engines.scalog.storage.runs_format import FOLLOWING, Columns, Run, encode_runs, parse_runs
 from ithaca.model.errors import Corrupt
 from ithaca.sim.disk import SimDisk
 
 PAGE = 2
+NUMBER_MAX = 1 << 62
 
 
 def stored(*runs: Run, end_lsn: int) -> SimDisk:
@@ -69,3 +70,18 @@ def test_opening_takes_no_longer_however_many_files_are_said_to_be_dead() -> Non
     file.store(pages, [], dead_pages=pages, end_lsn=0)
     opened = RunsFile(disk, "/lane", PAGE)
     assert opened.last.dead_pages == pages
+
+
+@pytest.mark.parametrize("column", range(FOLLOWING))
+def test_numbers_end_where_they_are_said_to(column: int) -> None:
+    """The greatest is one that may be, and the next one is damage."""
+    greatest = {0: Run(NUMBER_MAX, 1, 1, 5), 1: Run(0, NUMBER_MAX, 1, 5), 2: Run(0, 1, NUMBER_MAX, 5)}
+    greatest |= {3: Run(0, 1, 1, NUMBER_MAX), 4: Run(0, NUMBER_MAX, 1, 5, NUMBER_MAX)}
+    assert read_back(greatest[column]) is not None
+    beyond = list(greatest[column])
+    beyond[column] += 1
+    assert read_back(Run(*beyond)) is None
+
+
+def read_back(run: Run) -> Columns | None:
+    return parse_runs(encode_runs([run], FOLLOWING), FOLLOWING)

@@ -9,7 +9,7 @@ from tests.storage.lanes import Row, Written, rows_of, write
 
 from ithaca.engines.scalog.storage import shard_reader
 from ithaca.engines.scalog.storage.lane_store import LaneStore, trim
-from ithaca.engines.scalog.storage.shard_reader import PositionedEntry, ShardCursor, find, seek_time
+from ithaca.engines.scalog.storage.shard_reader import LaneRange, PositionedEntry, ShardCursor, find, seek_time
 from ithaca.model.cut import LaneRun
 from ithaca.model.errors import Corrupt, Lost, Trimmed
 from ithaca.model.limits import READ_RUNS_MIN
@@ -410,3 +410,18 @@ def test_a_lane_whose_files_were_closed_goes_on_under_a_reader_when_they_are_ope
     while shard.cursors[0].cursor.position < shard.tail:
         shard.read(0, 100)
     assert len(shard.cursors[0].seen) == len(shard.rows)
+
+
+@small
+def test_a_plan_ends_within_a_run_where_it_is_told_to_and_goes_on_there() -> None:
+    """At the position below which it is asked for, and at the end of what is on the disk."""
+    shard = NaiveShard(Random(3))
+    held = shard.store.create(OLD)
+    write(held.lane, [shard.source.batch(8)])
+    shard.store.note((LaneRun(OLD, 0, 1, 12),), 10)
+    cursor = ShardCursor(shard.store, 1)
+    assert [cursor.plan(stop) for stop in (4, 4)] == [[LaneRange(OLD, 0, 1, 3)], []]
+    assert (cursor.position, cursor.plan(50)) == (4, [LaneRange(OLD, 3, 4, 5)])
+    with pytest.raises(Lost) as error:
+        cursor.plan(50)
+    assert (error.value.start, error.value.stop) == (9, 13)

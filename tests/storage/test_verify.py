@@ -92,6 +92,16 @@ def test_damage_to_the_last_entry_of_a_full_segment_is_found() -> None:
     assert "no entry behind it can be read" in found.problem
 
 
+def test_all_damage_to_what_was_synced_of_the_last_segment_is_found() -> None:
+    lane = Verified()
+    entries = lane.entries(3)
+    damaged = [entries[at] for at in (1, len(entries) - 2)]
+    for at, size in damaged:
+        lane.flip(lane.path(3), at + size - 1)
+    assert len(entries) > 3
+    assert [found.offset for found in lane.findings()] == [at for at, _ in damaged]
+
+
 def test_damage_to_a_control_entry_behind_the_last_record_of_a_full_segment_is_found() -> None:
     disk = SimDisk()
     make_lane(disk)
