@@ -42,6 +42,7 @@ FOUND = {
     1668: "names that are used were kept as the operator's, where there are users, and the judge waited for them to go",
     1751: "a leader was slow while nobody heard it, the next one was fast, and the judge took that for a leap",
     1935: "two replicas held damage that nobody had read yet, and the judge allowed for one",
+    2241: "two consumers of one name had gone on under different ones, and each waited for the other",
     3393: "a replica left an aggregator that it suspects alone for a minute, in which others used up all events",
     4957: "all clocks were set ahead while nobody had power, and names that were idle by them went, which was accused",
 }

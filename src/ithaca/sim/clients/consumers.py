@@ -67,6 +67,8 @@ class Ledger:
     """Resets that have not returned."""
     reached: int = 0
     """Everything below was handed out to one of them."""
+    one_is_done: bool = False
+    """Whether one of them has everything, and has ended; more may have been acknowledged since."""
 
     def tick(self) -> int:
         """Now."""
@@ -123,6 +125,13 @@ class Consuming:
         """Whether it writes, and everything is committed that was acknowledged; others just go on."""
         return self._ledger.out is not None and not self._world.is_loaded and self._ledger.floor > self._last
 
+    def _is_left_behind(self, name: str) -> bool:
+        """Whether all is mended, and the other has gone on under another name than this.
+
+        The other waits then for this program to commit under the new one, and under the old there may be nothing more.
+        """
+        return self._world.is_healing and name != self._ledger.name
+
     async def main(self, who: Process, random: Random) -> None:
         """One life of it."""
         if self._is_resetting:
@@ -131,7 +140,7 @@ class Consuming:
         self._is_taking = True
         log = await connected(self._world)
         while not self._is_done:
-            if self._world.is_healing and self._number:
+            if self._world.is_healing and self._number and not self._ledger.one_is_done:
                 # Each new subscription waits again for what is missing: two that fence each other would wait for ever.
                 await asyncio.sleep(AGAIN_S)
                 continue
@@ -149,7 +158,7 @@ class Consuming:
             except IthacaError as error:
                 self._world.met(error, "consume" if self._ledger.out is None else "take and write")
             await asyncio.sleep(random.uniform(0, 4 * AGAIN_S))
-        self._is_taking = False
+        self._is_taking, self._ledger.one_is_done = False, True
 
     async def _consume(self, random: Random, log: ClusterLog) -> None:
         """Open the consumer, read on, and commit now and then."""
@@ -169,7 +178,7 @@ class Consuming:
         number = self._subscribed(handle, inv)
         try:
             rounds = random.randint(1, _ROUNDS_MAX)
-            while rounds > 0 and not self._is_done:
+            while rounds > 0 and not self._is_done and not self._is_left_behind(name):
                 rounds -= not self._world.is_healing  # once all is mended, it gets on with what it has
                 records = await consumer.poll(timeout=1, max_records=random.randint(1, 50))
                 self._handed_out(handle, number, records)
