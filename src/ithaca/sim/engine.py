@@ -81,6 +81,10 @@ class SimulatedEngine(Protocol):
     def repeatable(self) -> tuple[type, ...]:
         """Messages that may come twice, late or in another order, beside those of Raft."""
 
+    @property
+    def administered(self) -> tuple[str, ...]:
+        """Faults of its own that ask something of the administrator, who is there where one of these may come."""
+
     def draw(self, shared: "Configuration") -> "Configuration":
         """What a seed is made of, from what it shares with other engines.
 

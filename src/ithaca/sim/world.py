@@ -104,7 +104,8 @@ class World:
         self.simulation: Simulation = added.simulate(self)
         """What its engine adds."""
         self._roles: list[Client] = [*self.producers, *self.readers]
-        if {"add-shard", "finalize", FINALIZE_UNHEARD, REPLACE, *MEMBER_FAULTS} & set(configuration.faults):
+        administered = {"add-shard", "finalize", FINALIZE_UNHEARD, REPLACE, *MEMBER_FAULTS, *added.administered}
+        if administered & set(configuration.faults):
             self._roles.append(self.administrator)
         self._roles += self.simulation.clients()
         out = OutSessions(self.recorder) if configuration.takers_write else None

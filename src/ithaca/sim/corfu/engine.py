@@ -38,6 +38,7 @@ class SimulatedCorfu:
     faults: tuple[str, ...] = (*(kind for kind in FAULTS if kind not in _OF_OTHERS), *KINDS)
     paths: Mapping[str, str] = PATHS
     repeatable: tuple[type, ...] = ()
+    administered: tuple[str, ...] = ()
 
     def draw(self, shared: Configuration) -> Configuration:
         return draw(shared)

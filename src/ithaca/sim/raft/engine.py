@@ -35,6 +35,7 @@ class SimulatedRaft:
     faults: tuple[str, ...] = (*(kind for kind in FAULTS if kind not in _OF_SHARDS), *MEMBER_FAULTS)
     paths: Mapping[str, str] = PATHS
     repeatable: tuple[type, ...] = ()
+    administered: tuple[str, ...] = ()
 
     def draw(self, shared: Configuration) -> Configuration:
         return draw(shared)

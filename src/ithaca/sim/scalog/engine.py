@@ -35,6 +35,7 @@ from ithaca.sim.scalog.order_clock import TimeRules
 from ithaca.sim.scalog.part_room import with_part_room
 from ithaca.sim.scalog.paths import PATHS
 from ithaca.sim.scalog.storage_trouble import (
+    ASK_IN_VAIN,
     STORAGE_FAULTS,
     StorageTrouble,
     are_waiting,
@@ -61,6 +62,7 @@ class SimulatedScalog:
     )
     paths: Mapping[str, str] = PATHS
     repeatable: tuple[type, ...] = (ReportIs, ReportsAre)
+    administered: tuple[str, ...] = (ASK_IN_VAIN,)
 
     def draw(self, shared: Configuration) -> Configuration:
         drawn = with_slow_positions(with_vain_questions(configuration.with_many_snapshots(configuration.draw(shared))))
