@@ -44,6 +44,7 @@ FOUND = {
     1935: "two replicas held damage that nobody had read yet, and the judge allowed for one",
     2241: "two consumers of one name had gone on under different ones, and each waited for the other",
     3393: "a replica left an aggregator that it suspects alone for a minute, in which others used up all events",
+    4379: "a renewal was ordered seconds after its leader had said the time, which the judge counted from then",
     4957: "all clocks were set ahead while nobody had power, and names that were idle by them went, which was accused",
 }
 """Seeds, and what each of them has found."""

@@ -57,7 +57,7 @@ class TimeRules:
         """Of each run: where it begins, when its cut was proposed, the time of that, and where the run ends. Between
         those of a cut there may be empty positions."""
         self._opened_ns: dict[LaneId, tuple[int, int]] = {}
-        """Of each part: when it was opened, and its time to live."""
+        """Of each part: when the time was said that its own counts from, and its time to live."""
         self._voters: tuple[int, ...] = ()
 
     @property
@@ -94,6 +94,14 @@ class TimeRules:
             if not was_known and self._offsets and ahead_us > self._offsets[-1][1] + _TOLERANCE_US:
                 self._leapt_ns = now_ns
             self._offsets.append((now_ns, ahead_us))
+        return time_us
+
+    def says(self, original: Callable[..., int | None], clock: OrderClock, now_us: int) -> int | None:
+        """A leader goes on from its last look at the clocks. An entry with this time may be applied much later, by a
+        leader that had lost its majority when it said that."""
+        time_us = original(clock, now_us)
+        if time_us is not None:
+            self._said_ns.setdefault(time_us, self._world.scheduler.now_ns)
         return time_us
 
     def _agrees(self, agreed_us: int | None, now_ns: int) -> None:
@@ -158,7 +166,10 @@ class TimeRules:
         return max(us + int((now_ns - at_ns) // 1000 * _FAST) for us, at_ns in bounds) + _TOLERANCE_US
 
     def _may_expire(self, entry: OrderingEntry, opened: tuple[int, int] | None, lane: LaneId) -> None:
-        """A part has lived for as long as it was to, unless the order's time has leapt since."""
+        """A part has lived for as long as it was to, since its leader said so, unless the order's time has leapt since.
+
+        It may be ordered later, and be all but over then.
+        """
         if opened is None or not isinstance(entry, ExpireParts):
             return
         opened_ns, ttl_us = opened

@@ -57,6 +57,7 @@ class ScalogWitness:
             (ReplicaFacts, "next_seq", self.next_numbers),
             (OrderingState, "apply", self.entries),
             (OrderClock, "lead", self._times.leads),
+            (OrderClock, "recent", self._times.says),
             (OrderingState, "snapshot_pieces", self.sizes),
             (SessionTable, "expired", self.expiries),
             (SessionTable, "listed", self.lists),
