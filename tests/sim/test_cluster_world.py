@@ -45,6 +45,7 @@ FOUND = {
     2241: "two consumers of one name had gone on under different ones, and each waited for the other",
     3393: "a replica left an aggregator that it suspects alone for a minute, in which others used up all events",
     4379: "a renewal was ordered seconds after its leader had said the time, which the judge counted from then",
+    4699: "a replica was silent, and once more a moment later, and the judge counted both as one",
     4957: "all clocks were set ahead while nobody had power, and names that were idle by them went, which was accused",
 }
 """Seeds, and what each of them has found."""
