@@ -39,7 +39,7 @@ FOUND = {
     1485: "a receipt named the shard that a session had moved to, and the record was in the one that it came from",
     1493: "what was behind a batch of a part that had failed was sent again and again until the deadline",
     1510: "clocks went back while nobody had power, and a grace whose beginning was not ordered lasted as much longer",
-    1668: "names that are used were kept as the operator's, where there are users, and the judge waited for them to go",
+    1668: "names of users were kept as the operator's, and the judge waited for them; nobody was there to ask spares",
     1751: "a leader was slow while nobody heard it, the next one was fast, and the judge took that for a leap",
     1935: "two replicas held damage that nobody had read yet, and the judge allowed for one",
     2241: "two consumers of one name had gone on under different ones, and each waited for the other",
