@@ -32,7 +32,7 @@ from ithaca.sim.violation import Violation
 from ithaca.sim.world import World
 
 EVENTS_MAX = 20_000
-"""Of each step of healing, a sixth."""
+"""Of each step of healing, a twelfth."""
 _HEAL_S = 180.0
 _IMAGES = 4
 """How often a power loss everywhere is looked at in copies of the disks."""
