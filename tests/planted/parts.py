@@ -22,7 +22,7 @@ PARTS = (
         "parts-sealed-too-early",
         "a part is sealed when one replica has it",
         "ithaca.engines.scalog.ordering.reports",
-        "        return _largest(group.shard.copies, [held.lengths.get(lane, 0) for held in group.members()])\n",
+        "        return _largest(group.copies, [held.lengths.get(lane, 0) for held in group.members()])\n",
         "        return max((held.lengths.get(lane, 0) for held in group.members()), default=0)\n",
     ),
     Bug(

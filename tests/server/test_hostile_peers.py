@@ -56,7 +56,7 @@ async def test_lanes_that_are_not_there_are_bounded(tmp_path: Path, monkeypatch:
         async with joined(group.address(number), [replica]):
             for each in range(5):
                 replica.report({LaneId(0, 0, 100 + each): 1} | {replica.lane: each + 1})
-            await replica.hear_cut(5)
+                await replica.hear_cut(each + 1)  # else they come together, and are one cut
             leading = group.up[number]._leading
             assert leading is not None
             assert leading._leader is not None

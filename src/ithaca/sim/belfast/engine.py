@@ -16,9 +16,12 @@ from ithaca.sim.engine import Client, Condition, Inject, SimulatedEngine, Simula
 from ithaca.sim.scalog import configuration
 from ithaca.sim.scalog.engine import ScalogSimulation, SimulatedScalog
 from ithaca.sim.scalog.one_silent import SILENT_FAULTS
+from ithaca.sim.scalog.storage_trouble import ASK_IN_VAIN, SLOW_POSITIONS
 from ithaca.sim.scalog.used_up_descriptors import DESCRIPTOR_FAULTS
 from ithaca.sim.scalog.witness import ScalogWitness
 from ithaca.sim.world import World
+
+_OF_SCALOG = (*SILENT_FAULTS, *DESCRIPTOR_FAULTS, SLOW_POSITIONS, ASK_IN_VAIN)
 
 
 class SimulatedBelfast(SimulatedScalog):
@@ -27,7 +30,7 @@ class SimulatedBelfast(SimulatedScalog):
     name: EngineName = "belfast"
     # A shard has one lane, at its primary, and none goes to another shard: a silent replica is no matter of lanes.
     faults: tuple[str, ...] = (
-        *(kind for kind in SimulatedScalog.faults if kind not in (*SILENT_FAULTS, *DESCRIPTOR_FAULTS)),
+        *(kind for kind in SimulatedScalog.faults if kind not in _OF_SCALOG),
         *LOST_LANE_FAULTS,
     )
     paths: Mapping[str, str] = PATHS
