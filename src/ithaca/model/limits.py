@@ -80,7 +80,7 @@ SEND_BACKLOG_BYTES_MAX = 64 * MIB
 SEND_HIGH_WATER_BYTES = 2 * MIB
 """A stream waits while more than this is unsent."""
 PIECE_BYTES_MIN = 512 * KIB
-"""A value from here on is not copied into its batch, but sent and written from where it is: smaller ones gain nothing."""
+"""A value of this size or more is not copied into its batch, but sent and written from where it is."""
 RECEIVE_BLOCK_BYTES = 256 * KIB
 """Bytes are received into blocks of this size, or of one larger frame's."""
 SPARE_BLOCK_BYTES_MAX = 16 * MIB
