@@ -8,6 +8,7 @@ from tests.storage.lanes import DIRECTORY, LANE, Source, make_lane, open_lane, r
 from ithaca.model.errors import Corrupt
 from ithaca.sim.disk import SimDisk, SimFile
 from ithaca.storage import index, reader
+from ithaca.storage.lane import Lane
 from ithaca.storage.reader import Cursor, LaneReader
 from ithaca.wire.batch import HEAD_BYTES
 
@@ -28,6 +29,13 @@ class Counting(SimDisk):
         if path.endswith(".seg"):
             self.opened.append(path)
         return super().open(path, create=create, writable=writable)
+
+
+def reader_beside(disk: SimDisk, lane: Lane) -> LaneReader:
+    """A reader that knows what is committed of the lane, as one in another process does."""
+    other = LaneReader(disk, DIRECTORY, LANE)
+    other.first_lsns, other.length = lane.first_lsns, lane.length
+    return other
 
 
 def test_as_many_segments_stay_open_as_the_bound_says(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,8 +68,7 @@ def test_a_reader_that_is_told_of_no_trim_reads_from_the_first_record_on() -> No
     lane = open_lane(disk)
     written = [Source(Random(2)).records(3)]
     write(lane, written)
-    other = LaneReader(disk, DIRECTORY, LANE)
-    other.first_lsns, other.length = lane.first_lsns, lane.length
+    other = reader_beside(disk, lane)
     assert read_rows(other, 0, lane.length) == list(written[0].rows)
 
 
@@ -74,8 +81,7 @@ def test_a_record_behind_a_damaged_batch_is_read_and_who_reads_on_meets_the_dama
     lane, source = open_lane(disk), Source(Random(3))
     written = [source.records(1) for _ in range(8)]
     write(lane, written)
-    other = LaneReader(disk, DIRECTORY, LANE)
-    other.first_lsns, other.length = lane.first_lsns, lane.length
+    other = reader_beside(disk, lane)
     [damaged] = Cursor(other, 3).read(4, bytes_max=1)
     segment = other.segment(0)
     offset = next(at for at, batch in segment.walk(0, 0) if batch.count and batch.base_lsn == 3)
@@ -95,8 +101,7 @@ def test_a_damaged_head_on_the_way_is_found_by_a_walk_from_the_index(monkeypatch
     make_lane(disk)
     lane, source = open_lane(disk), Source(Random(4))
     write(lane, [source.records(1) for _ in range(8)])
-    other = LaneReader(disk, DIRECTORY, LANE)
-    other.first_lsns, other.length = lane.first_lsns, lane.length
+    other = reader_beside(disk, lane)
     segment = other.segment(0)
     offset = next(at for at, batch in segment.walk(0, 0) if batch.count and batch.base_lsn == 3)
     disk.open(segment.path).write(offset + 16, [b"\xf8\xff\x00\x00"])  # its length
@@ -111,8 +116,7 @@ def test_many_small_batches_are_read_at_once(monkeypatch: pytest.MonkeyPatch) ->
     lane, source = open_lane(disk, segment_bytes=1 << 20), Source(Random(5))
     written = [source.records(1) for _ in range(60)]
     write(lane, written)
-    other = LaneReader(disk, DIRECTORY, LANE)
-    other.first_lsns, other.length = lane.first_lsns, lane.length
+    other = reader_beside(disk, lane)
     cursor, reads, read = Cursor(other, 0), [0], SimFile.read
 
     def counted(file: SimFile, offset: int, count: int) -> bytes:
@@ -134,8 +138,7 @@ def test_whether_the_next_read_waits_for_a_disk_is_asked_of_the_place_where_it_b
     make_lane(disk)
     lane, source = open_lane(disk), Source(Random(6))
     write(lane, [source.records(1) for _ in range(3)])
-    other = LaneReader(disk, DIRECTORY, LANE)
-    other.first_lsns, other.length = lane.first_lsns, lane.length
+    other = reader_beside(disk, lane)
     second = next(offset for offset, batch in other.segment(0).walk(0, 0) if batch.count and batch.base_lsn == 1)
     asked: list[tuple[int, int]] = []
 
