@@ -3,6 +3,7 @@ is ordered as soon as it is accepted, and tests can make it fail in all the ways
 """
 
 import asyncio
+import random
 import time
 from bisect import bisect_left
 from collections.abc import Callable
@@ -220,3 +221,14 @@ async def home_of(cluster: FakeCluster, log: AsyncClusterLog) -> FakeReplica:
     """The replica whose lane the handle uses, which has one record then."""
     await log.append(b"first")
     return next(replica for shard in cluster.replicas for replica in shard if replica.appended)
+
+
+async def fill(log: AsyncClusterLog, count: int) -> list[bytes]:
+    """Batches of one to three records in turn over all lanes; their values in the order of the log."""
+    chance = random.Random(count)
+    values = []
+    for n in range(count):
+        batch = [b"%d.%d" % (n, m) for m in range(chance.randint(1, 3))]
+        await log.append_many(batch, keys=[b"k%d" % (n % 5)] * len(batch))
+        values += batch
+    return values
